@@ -1,0 +1,12 @@
+// The parts of the avx2 kernel table: each fills in the fields of its own file.
+#pragma once
+
+#include "kernels/kernel_table.h"
+
+namespace memdecay::avx2 {
+
+void add_matmul(KernelTable& table);
+void add_attention(KernelTable& table);
+void add_elementwise(KernelTable& table);
+
+}  // namespace memdecay::avx2
