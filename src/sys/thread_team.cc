@@ -34,6 +34,7 @@ ThreadTeam::~ThreadTeam() {
 
 void ThreadTeam::run(const Function& function) {
   function_ = &function;
+  for (Counter& counter : counters_) counter.next.store(0, std::memory_order_relaxed);
   running_.store(static_cast<std::uint32_t>(size()), std::memory_order_relaxed);
   run_number_.fetch_add(1, std::memory_order_release);
   run_number_.notify_all();
@@ -43,6 +44,16 @@ void ThreadTeam::run(const Function& function) {
   for (int spins = 0; running_.load(std::memory_order_acquire) != 0; ++spins) {
     spins < kSpinsBeforeYield ? pause() : std::this_thread::yield();
   }
+}
+
+int ThreadTeam::Member::take() {
+  return team_.counters_[phase_ % 3].next.fetch_add(1, std::memory_order_relaxed);
+}
+
+void ThreadTeam::Member::barrier() {
+  ++phase_;
+  if (rank_ == 0) team_.counters_[phase_ % 3].next.store(0, std::memory_order_relaxed);
+  if (size() > 1) team_.barrier_wait();
 }
 
 bool ThreadTeam::wait_for_run(std::uint32_t seen) {
@@ -57,8 +68,8 @@ bool ThreadTeam::wait_for_run(std::uint32_t seen) {
 }
 
 void ThreadTeam::work(int rank) {
-  Member self(*this, rank);
   for (std::uint32_t seen = 0; wait_for_run(seen); ++seen) {
+    Member self(*this, rank);
     (*function_)(self);
     running_.fetch_sub(1, std::memory_order_acq_rel);
   }

@@ -6,9 +6,13 @@
 // then park on a futex: an idle team costs no CPU. One run at a time, from one thread at a time.
 // The function must not throw.
 //
+// A run is cut into phases by its barriers. Within a phase members may take() units of work from a shared counter, so a
+// core that the host slows down takes fewer; share() cuts a range evenly instead.
+//
 // Barrier invariant: every member of a run passes the same number of barriers.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -24,8 +28,10 @@ class ThreadTeam {
    public:
     int rank() const { return rank_; }
     int size() const { return team_.size(); }
-    /// Waits until every member of the run has come here; memory written before is visible after.
-    void barrier() { team_.barrier_wait(); }
+    /// Waits until every member of the run has come here; memory written before is visible after. Ends the phase.
+    void barrier();
+    /// The next unit of this phase that nobody has taken: 0, 1, 2, ... Stop when it reaches your number of units.
+    int take();
     /// This member's share of [0, count): contiguous, at most one item larger than another's.
     struct Range {
       int begin, end;
@@ -40,6 +46,7 @@ class ThreadTeam {
     Member(ThreadTeam& team, int rank) : team_(team), rank_(rank) {}
     ThreadTeam& team_;
     int rank_;
+    std::uint32_t phase_ = 0;
   };
   using Function = std::function<void(Member&)>;
 
@@ -64,6 +71,11 @@ class ThreadTeam {
   alignas(64) std::atomic<std::uint32_t> phase_{0};
   alignas(64) std::atomic<std::uint32_t> run_number_{0};
   alignas(64) std::atomic<std::uint32_t> running_{0};
+  // The counter of phase p is counters_[p % 3]: while phase p runs, nobody can be in phase p - 2 or p + 2 any more.
+  struct alignas(64) Counter {
+    std::atomic<int> next{0};
+  };
+  std::array<Counter, 3> counters_;
   std::atomic<bool> stop_{false};
   const Function* function_ = nullptr;
   std::vector<std::thread> workers_;

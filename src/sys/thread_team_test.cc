@@ -39,6 +39,22 @@ TEST(ThreadTeam, BarrierOrdersPhases) {
   EXPECT_FALSE(torn);
 }
 
+TEST(ThreadTeam, EveryUnitOfEveryPhaseIsTakenOnce) {
+  for (const int threads : {1, 3}) {
+    ThreadTeam team(threads);
+    std::vector<std::atomic<int>> taken(7 * 40);
+    team.run([&](ThreadTeam::Member& member) {
+      for (std::size_t phase = 0; phase < 40; ++phase) {
+        for (int unit = member.take(); unit < 7; unit = member.take()) {
+          ++taken[phase * 7 + static_cast<std::size_t>(unit)];
+        }
+        member.barrier();
+      }
+    });
+    for (const auto& count : taken) EXPECT_EQ(count, 1);
+  }
+}
+
 TEST(ThreadTeam, WakesParkedWorkers) {
   ThreadTeam team(2);
   std::atomic<int> ran{0};
