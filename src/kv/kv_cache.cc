@@ -1,0 +1,172 @@
+#include "kv/kv_cache.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/check.h"
+#include "core/units.h"
+
+namespace memdecay {
+namespace {
+
+Status check_group(const KvLayerGroup& group) {
+  const KvPageLayout& layout = group.layout;
+  if (layout.page_tokens != 16 && layout.page_tokens != 32 && layout.page_tokens != 64)
+    return make_status(StatusCode::kInvalidArgument, "pages hold 16, 32 or 64 tokens, not {}",
+                       layout.page_tokens);
+  if (layout.layers < 1 || layout.kv_heads < 1 || layout.head_dim < 1 || group.window < 0)
+    return make_status(StatusCode::kInvalidArgument,
+                       "a layer group of {} layers, {} kv heads of {} and window {} is impossible",
+                       layout.layers, layout.kv_heads, layout.head_dim, group.window);
+  return {};
+}
+
+/// As many pages as the budget, or else the machine's memory, can hold; every group may take all.
+std::int32_t most_pages(const KvCacheConfig& config, const KvLayerGroup& group) {
+  const std::uint64_t stride = PagePool::stride_bytes_for(group.layout);
+  const std::uint64_t bytes = std::min(config.budget_bytes, physical_memory_bytes());
+  const std::uint64_t pages =
+      std::clamp<std::uint64_t>(bytes / stride, 1, std::numeric_limits<std::int32_t>::max() / 2);
+  return config.max_pages > 0 ? config.max_pages : static_cast<std::int32_t>(pages);
+}
+
+/// The least budget that holds the tables, one page of each group and one sequence.
+std::uint64_t least_budget(const KvCacheConfig& config) {
+  std::uint64_t bytes = 4 * kKiB;  // a sequence's record and first tables, generously
+  for (const KvLayerGroup& group : config.groups)
+    bytes += PagePool::table_bytes_for(most_pages(config, group)) +
+             PagePool::stride_bytes_for(group.layout);
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<KvCache>> KvCache::create(const KvCacheConfig& config) {
+  if (config.groups.empty() || config.cut_back_tokens < 0 || config.max_pages < 0)
+    return Status(StatusCode::kInvalidArgument,
+                  "a KV cache needs at least one layer group and no negative counts");
+  for (const KvLayerGroup& group : config.groups) MEMDECAY_RETURN_IF_ERROR(check_group(group));
+  MEMDECAY_ASSIGN_OR_RETURN(auto budget, KvBudget::create(config.budget_bytes));
+  if (least_budget(config) > config.budget_bytes)
+    return make_status(StatusCode::kResourceExhausted,
+                       "a KV budget of {} is too small for this model: one page and its tables "
+                       "need {}",
+                       format_bytes(config.budget_bytes), format_bytes(least_budget(config)));
+  auto cache = std::unique_ptr<KvCache>(new KvCache(config));
+  cache->budget_ = std::move(budget);
+  for (const KvLayerGroup& group : config.groups) {
+    MEMDECAY_ASSIGN_OR_RETURN(
+        auto pool, PagePool::create(*cache->budget_, group.layout, most_pages(config, group),
+                                    config.huge_pages));
+    cache->pools_.push_back(std::move(pool));
+  }
+  return cache;
+}
+
+KvCache::~KvCache() {
+  MEMDECAY_CHECK(sequence_count_ == 0);
+}
+
+SequenceHandle KvCache::try_create_sequence() {
+  auto record = budget_->try_reserve(Sequence::record_bytes(pools_.size()));
+  if (!record) return nullptr;
+  SequenceHandle sequence(new Sequence(*this, next_id(), *std::move(record)));
+  for (std::size_t g = 0; g < pools_.size(); ++g)
+    sequence->tables_.emplace_back(*pools_[g], config_.groups[g].window, config_.cut_back_tokens);
+  return sequence;
+}
+
+void KvCache::enlist(Sequence& sequence) {
+  sequence.next_ = sequences_;
+  if (sequences_ != nullptr) sequences_->previous_ = &sequence;
+  sequences_ = &sequence;
+  ++sequence_count_;
+}
+
+void KvCache::delist(Sequence& sequence) {
+  if (sequence.next_ != nullptr) sequence.next_->previous_ = sequence.previous_;
+  (sequence.previous_ != nullptr ? sequence.previous_->next_ : sequences_) = sequence.next_;
+  --sequence_count_;
+}
+
+std::uint64_t KvCache::overhead_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& pool : pools_) bytes += PagePool::table_bytes_for(pool->max_pages());
+  return bytes;
+}
+
+std::uint64_t KvCache::sequence_bytes(Position tokens, std::int32_t chunk) const {
+  std::uint64_t bytes = Sequence::record_bytes(pools_.size());
+  for (const KvLayerGroup& group : config_.groups) {
+    const std::int64_t page_tokens = group.layout.page_tokens;
+    std::int64_t held = tokens;
+    // A window, a chunk being computed, what may be cut back, and a page's rest at both ends.
+    if (group.window > 0)
+      held = std::min<std::int64_t>(
+          tokens, std::int64_t{group.window} + chunk + config_.cut_back_tokens + page_tokens);
+    const auto pages = static_cast<std::uint64_t>((held + page_tokens - 1) / page_tokens);
+    // Arrays at most double, and the old ones live until the new ones are filled.
+    const std::uint64_t entries = 3 * std::max<std::uint64_t>(pages, 8);
+    bytes += pages * PagePool::stride_bytes_for(group.layout) +
+             entries * (sizeof(PageHandle) + sizeof(KvPageRef));
+  }
+  return bytes;
+}
+
+KvUsage KvCache::usage(LayerGroupId group) const {
+  KvUsage usage;
+  for (const Sequence* s = sequences_; s != nullptr; s = s->next_) {
+    const PageTable& table = s->table(group);
+    const auto refs = table.view().pages;
+    for (std::size_t i = 0; i < refs.size(); ++i)
+      usage.filled_slots += double{1} * refs[i].filled / table.pages()[i].references();
+  }
+  const PagePool& pages = pool(group);
+  const KvPageLayout& layout = pages.layout();
+  usage.allocated_slots = double{1} * pages.counters().used_pages * layout.page_tokens;
+  const double slot_bytes = static_cast<double>(layout.page_bytes()) / layout.page_tokens;
+  usage.filled_bytes = usage.filled_slots * slot_bytes;
+  usage.allocated_bytes = usage.allocated_slots * slot_bytes;
+  return usage;
+}
+
+KvUsage KvCache::usage() const {
+  KvUsage sum;
+  for (std::size_t g = 0; g < pools_.size(); ++g) {
+    const KvUsage part = usage(LayerGroupId(static_cast<std::int32_t>(g)));
+    sum.filled_slots += part.filled_slots;
+    sum.allocated_slots += part.allocated_slots;
+    sum.filled_bytes += part.filled_bytes;
+    sum.allocated_bytes += part.allocated_bytes;
+  }
+  return sum;
+}
+
+Status KvCache::validate(std::uint64_t other_bytes) const {
+  std::uint64_t bytes = other_bytes;
+  std::int32_t living = 0;
+  for (const Sequence* s = sequences_; s != nullptr; s = s->next_, ++living) {
+    MEMDECAY_RETURN_IF_ERROR(s->check());
+    bytes += s->memory().table_bytes;
+  }
+  if (living != sequence_count_)
+    return make_status(StatusCode::kCorrupt, "{} sequences are listed but {} counted", living,
+                       sequence_count_);
+  for (std::size_t g = 0; g < pools_.size(); ++g) {
+    const LayerGroupId group(static_cast<std::int32_t>(g));
+    std::vector<std::int32_t> named(static_cast<std::size_t>(pools_[g]->ever_used_pages()));
+    for (const Sequence* s = sequences_; s != nullptr; s = s->next_)
+      for (const PageHandle& page : s->table(group).pages()) ++named[page.id().index()];
+    const Status status = pools_[g]->check(named);
+    if (!status.ok()) return status.with_context(fmt::format("layer group {}", g));
+    const PagePoolCounters counters = pools_[g]->counters();
+    bytes += counters.page_bytes + counters.table_bytes;
+  }
+  if (bytes != budget_->current_bytes() || bytes > budget_->limit_bytes())
+    return make_status(StatusCode::kCorrupt, "{} bytes are held but {} of {} are charged", bytes,
+                       budget_->current_bytes(), budget_->limit_bytes());
+  return {};
+}
+
+}  // namespace memdecay

@@ -1,0 +1,104 @@
+// KvCache: the KV memory of one model: one budget, one page pool per layer group, all sequences.
+//
+// It decides nothing about what to keep (policy does) and knows no token ids. Invariants, which
+// validate() tests and names:
+//     free + used = total pages of every pool, and no page is both;
+//     references of a page = table entries that name it, over all living sequences;
+//     budget's bytes = pools + sequences + other_bytes <= limit;
+//     every page of a table but the last is full; windows hold what the next query sees.
+// A closed sequence leaves nothing: when all are gone, the budget is where it was after create().
+// Threads: one owner (the engine thread) for everything; kernels get views.
+// Cost: create a sequence O(groups); usage() and validate() O(table entries).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/id.h"
+#include "core/paged_kv.h"
+#include "core/status.h"
+#include "kv/kv_budget.h"
+#include "kv/page_pool.h"
+#include "kv/sequence.h"
+
+namespace memdecay {
+
+/// Layers that share a page geometry and a window.
+struct KvLayerGroup {
+  KvPageLayout layout;
+  /// 0: every earlier token is seen; n: the last n tokens, the query's own included.
+  std::int32_t window = 0;
+};
+
+struct KvCacheConfig {
+  std::vector<KvLayerGroup> groups;
+  /// Bytes for everything, or KvBudget::kUnlimited.
+  std::uint64_t budget_bytes = KvBudget::kUnlimited;
+  /// Tokens that windowed groups keep beyond their window, so that a sequence can always be cut
+  /// back by that many.
+  std::int32_t cut_back_tokens = 0;
+  /// Most pages per pool; 0: as many as the budget and the machine's memory can hold.
+  std::int32_t max_pages = 0;
+  HugePages huge_pages = HugePages::kAsk;
+};
+
+/// Slots of one group or of all; a shared page counts once, with the mean fill of its holders.
+struct KvUsage {
+  double filled_slots = 0;
+  double allocated_slots = 0;
+  double filled_bytes = 0;     ///< of slots that hold a token, all layers, K and V
+  double allocated_bytes = 0;  ///< of all slots of used pages
+  /// Share of the allocated bytes that holds tokens; 1 when nothing is allocated.
+  double utilisation() const { return allocated_bytes > 0 ? filled_bytes / allocated_bytes : 1.0; }
+};
+
+class KvCache {
+ public:
+  /// kInvalidArgument for a budget of 0 or a layout that no kernel reads, kResourceExhausted for a
+  /// budget that cannot hold one page of each group, or a system without the address space.
+  static Result<std::unique_ptr<KvCache>> create(const KvCacheConfig& config);
+  ~KvCache();  ///< REQUIRES: no sequence is left
+  KvCache(const KvCache&) = delete;
+  KvCache& operator=(const KvCache&) = delete;
+
+  /// An empty sequence; null when its record finds no room.
+  SequenceHandle try_create_sequence();
+
+  const std::vector<KvLayerGroup>& groups() const { return config_.groups; }
+  const KvCacheConfig& config() const { return config_; }
+  KvBudget& budget() { return *budget_; }
+  const KvBudget& budget() const { return *budget_; }
+  PagePool& pool(LayerGroupId group) { return *pools_[group.index()]; }
+  const PagePool& pool(LayerGroupId group) const { return *pools_[group.index()]; }
+  std::int32_t sequence_count() const { return sequence_count_; }
+
+  /// Budget bytes of a new sequence that is filled to `tokens` in chunks of `chunk`, at its
+  /// largest: what can never fit is more than budget().limit_bytes() - overhead_bytes().
+  std::uint64_t sequence_bytes(Position tokens, std::int32_t chunk) const;
+  /// Bytes that are charged when no sequence lives.
+  std::uint64_t overhead_bytes() const;
+
+  KvUsage usage(LayerGroupId group) const;
+  KvUsage usage() const;
+
+  /// Tests every invariant above. `other_bytes` is what others hold of the budget (staging and the
+  /// like). kCorrupt names the first broken one.
+  Status validate(std::uint64_t other_bytes = 0) const;
+
+ private:
+  friend class Sequence;
+  explicit KvCache(KvCacheConfig config) : config_(std::move(config)) {}
+  void enlist(Sequence& sequence);
+  void delist(Sequence& sequence);
+  SequenceId next_id() { return SequenceId(next_id_++); }
+
+  KvCacheConfig config_;
+  std::unique_ptr<KvBudget> budget_;
+  std::vector<std::unique_ptr<PagePool>> pools_;
+  Sequence* sequences_ = nullptr;  // a list through Sequence::next_
+  std::int32_t sequence_count_ = 0;
+  std::int64_t next_id_ = 0;
+};
+
+}  // namespace memdecay
