@@ -1,0 +1,78 @@
+// Sixteen floats at a time: the few operations that the generic kernels are written in.
+//
+// Included inside the avx512 region only, so everything here has internal linkage.
+#pragma once
+
+namespace memdecay::avx512 {
+namespace {
+
+struct Lanes {
+  using Floats = __m512;
+  static constexpr int kWidth = 16;
+  static constexpr int kMaxRows = 12;  ///< query rows of one register tile (24 of 32 registers)
+  /// Vectors of slots that a register tile of `rows` query rows spans when it reads pages.
+  static constexpr int slot_vectors(int rows) { return rows <= 3 ? 8 : rows <= 6 ? 4 : 2; }
+
+  static Floats zero() { return _mm512_setzero_ps(); }
+  static Floats set(float x) { return _mm512_set1_ps(x); }
+  static Floats load(const float* x) { return _mm512_loadu_ps(x); }
+  static Floats load_half(const std::uint16_t* x) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)));
+  }
+  static void store(float* to, Floats x) { _mm512_storeu_ps(to, x); }
+  static void store_half(std::uint16_t* to, Floats x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                        _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+  }
+  static Floats add(Floats a, Floats b) { return _mm512_add_ps(a, b); }
+  static Floats sub(Floats a, Floats b) { return _mm512_sub_ps(a, b); }
+  static Floats mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
+  static Floats div(Floats a, Floats b) { return _mm512_div_ps(a, b); }
+  static Floats fma(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
+  /// The larger one; b where either is not a number.
+  static Floats max(Floats a, Floats b) { return _mm512_max_ps(a, b); }
+  static Floats min(Floats a, Floats b) { return _mm512_min_ps(a, b); }
+  /// x * 2^n, where `magic` is n + 1.5 * 2^23.
+  static Floats scale_by_power(Floats x, Floats magic) {
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(x),
+                                                _mm512_slli_epi32(_mm512_castps_si512(magic), 23)));
+  }
+  /// x, but 0 where key < limit.
+  static Floats zero_below(Floats x, Floats key, float limit) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(key, set(limit), _CMP_NLT_UQ), x);
+  }
+  /// x, but `other` where key == value.
+  static Floats replace_equal(Floats x, Floats key, float value, Floats other) {
+    return _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask(key, set(value), _CMP_EQ_OQ), other);
+  }
+  /// x, but 0 where key is below the limit or not a number.
+  static Floats zero_unless_above(Floats x, Floats key, float limit) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(key, set(limit), _CMP_GE_OQ), x);
+  }
+  /// x in the lanes [begin, end), `other` elsewhere; bounds may lie outside [0, kWidth].
+  static Floats keep_range(Floats x, int begin, int end, Floats other) {
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __mmask16 from = _mm512_cmpge_epi32_mask(lane, _mm512_set1_epi32(begin));
+    return _mm512_mask_mov_ps(other,
+                              _mm512_mask_cmplt_epi32_mask(from, lane, _mm512_set1_epi32(end)), x);
+  }
+  /// Bit i: x[i] > limit.
+  static unsigned above(Floats x, Floats limit) { return _mm512_cmp_ps_mask(x, limit, _CMP_GT_OQ); }
+  static float max_lane(Floats x) { return _mm512_reduce_max_ps(x); }
+  /// The two halves added: the sums of what AVX2 would hold in two registers.
+  static __m256 fold(Floats x) {
+    return _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+  }
+  /// (x1, x0, x3, x2, ...)
+  static Floats swap_pairs(Floats x) { return _mm512_permute_ps(x, 0xb1); }
+  /// x[i / 2] for the first half of x's lanes (half 0) or the second (half 1).
+  static Floats repeat_pairs(Floats x, int half) {
+    const __m512i low = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    return _mm512_permutexvar_ps(_mm512_add_epi32(low, _mm512_set1_epi32(8 * half)), x);
+  }
+  /// a * b - c in even lanes, a * b + c in odd ones.
+  static Floats fma_alternate(Floats a, Floats b, Floats c) { return _mm512_fmaddsub_ps(a, b, c); }
+};
+
+}  // namespace
+}  // namespace memdecay::avx512

@@ -1,0 +1,418 @@
+// Attention of one item: tiles one after another, blocks of query rows within a tile.
+//
+// Few query rows (up to two blocks: decode) read fp16 pages directly. More rows share a tile that
+// is widened once into panels in scratch. Both give the same bits; see attention_products.h.
+// Included inside a target region.
+#pragma once
+
+#include "kernels/generic/attention_products.h"
+#include "kernels/generic/attention_tile.h"
+#include "kernels/generic/softmax_tile.h"
+
+namespace memdecay {
+namespace {
+
+/// Most tiles that a segment touches: its pages need not start at a tile's border.
+inline constexpr int kMaxItemTiles = kAttentionSegmentSlots / kAttentionTileSlots + 1;
+
+constexpr std::size_t round_up(std::size_t n, std::size_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
+
+/// Where things lie in the caller's scratch.
+template <typename L>
+struct AttentionScratch {
+  static constexpr std::size_t kPanelWidth = 2 * L::kWidth;
+
+  BlockSoftmax* softmax = nullptr;
+  float* scores = nullptr;    ///< [16][kAttentionTileSlots]
+  float* q = nullptr;         ///< [query rows][kQueryStride]
+  float* tile_max = nullptr;  ///< [kMaxItemTiles][query rows]: running maximum after each tile
+  float* k_panels = nullptr;  ///< [kAttentionTileSlots / panel width][head_dim][panel width]
+  float* v_panels = nullptr;  ///< [head_dim / panel width][kAttentionTileSlots][panel width]
+  float* out = nullptr;       ///< [query rows][padded head_dim], where args.out will not do
+  std::size_t bytes = 0;
+
+  static constexpr std::size_t padded(int head_dim) {
+    return round_up(static_cast<std::size_t>(head_dim), kPanelWidth);
+  }
+
+  AttentionScratch(std::byte* base, int head_dim, int query_rows) {
+    const std::size_t rows = static_cast<std::size_t>(query_rows);
+    const auto take = [&](std::size_t size) {
+      std::byte* start = base == nullptr ? nullptr : base + bytes;
+      bytes += round_up(size, 64);
+      return start;
+    };
+    const auto floats = [&](std::size_t count) {
+      return reinterpret_cast<float*>(take(count * sizeof(float)));
+    };
+    softmax = reinterpret_cast<BlockSoftmax*>(take(sizeof(BlockSoftmax)));
+    scores = floats(std::size_t{16} * kAttentionTileSlots);
+    q = floats(rows * kQueryStride);
+    tile_max = floats(std::size_t{kMaxItemTiles} * rows + L::kWidth);
+    k_panels = floats(std::size_t{kAttentionTileSlots} * static_cast<std::size_t>(head_dim));
+    v_panels = floats(std::size_t{kAttentionTileSlots} * padded(head_dim));
+    out = floats(rows * padded(head_dim));
+  }
+};
+
+template <typename L>
+class AttentionItem {
+ public:
+  explicit AttentionItem(const AttentionArgs& args)
+      : args_(args),
+        layout_(*args.layout),
+        query_rows_(args.rows * args.group),
+        blocks_((query_rows_ + L::kMaxRows - 1) / L::kMaxRows),
+        scratch_(args.scratch, args.layout->head_dim, query_rows_) {
+    const bool whole_vectors = layout_.head_dim % L::kWidth == 0;
+    widen_ = blocks_ > 2 || layout_.format != KvFormat::kF16 || !whole_vectors;
+    out_ = whole_vectors ? args.out : scratch_.out;
+    out_stride_ = whole_vectors ? layout_.head_dim
+                                : static_cast<std::ptrdiff_t>(scratch_.padded(layout_.head_dim));
+  }
+
+  void run() {
+    begin();
+    int tile_number = 0;
+    for (int page = 0; page < args_.page_count; ++tile_number) {
+      const int first = page;
+      const AttentionTile tile = AttentionTile::take(args_, page);
+      attend_tile(tile, tile_number);
+      if (args_.page_sum == nullptr) continue;
+      for (int p = first; p < std::min(page, args_.page_count); ++p) tile_of_page_[p] = tile_number;
+    }
+    finish();
+  }
+
+ private:
+  /// Rows [first, first + rows) of the query rows, and the slots that any of them sees.
+  struct Block {
+    int first = 0;
+    int rows = 0;
+    Position low = 0, high = 0;
+    SlotRange visible[kMaxTilePages];
+    bool any = false;
+  };
+
+  void begin() {
+    for (int row = 0; row < args_.rows; ++row) {
+      for (int head = 0; head < args_.group; ++head) {
+        const std::ptrdiff_t r = static_cast<std::ptrdiff_t>(row) * args_.group + head;
+        std::memcpy(scratch_.q + r * kQueryStride,
+                    args_.q + row * args_.q_stride + head * layout_.head_dim,
+                    static_cast<std::size_t>(layout_.head_dim) * sizeof(float));
+      }
+    }
+    std::fill_n(args_.max, query_rows_, -std::numeric_limits<float>::infinity());
+    std::fill_n(args_.sum, query_rows_, 0.0f);
+    std::fill_n(out_, query_rows_ * out_stride_, 0.0f);
+    if (args_.page_sum == nullptr) return;
+    std::fill_n(args_.page_sum, static_cast<std::ptrdiff_t>(args_.page_count) * query_rows_, 0.0f);
+    std::fill_n(scratch_.tile_max, kMaxItemTiles * query_rows_ + L::kWidth,
+                -std::numeric_limits<float>::infinity());
+  }
+
+  Block cut_block(const AttentionTile& tile, int number) const {
+    // Sizes differ by one at most.
+    const int size = query_rows_ / blocks_;
+    const int larger = query_rows_ % blocks_;
+    Block block;
+    block.first = number * size + std::min(number, larger);
+    block.rows = size + (number < larger ? 1 : 0);
+    block.low = args_.positions[block.first / args_.group];
+    block.high = args_.positions[(block.first + block.rows - 1) / args_.group];
+    for (int p = 0; p < tile.pages; ++p) {
+      block.visible[p] = tile.visible(p, block.low, block.high, args_.window);
+      block.any = block.any || block.visible[p].end > 0;
+    }
+    return block;
+  }
+
+  void attend_tile(const AttentionTile& tile, int tile_number) {
+    bool widened = false;
+    for (int number = 0; number < blocks_; ++number) {
+      const Block block = cut_block(tile, number);
+      if (!block.any) continue;
+      if (widen_ && !widened) {
+        widen_tile(tile);
+        widened = true;
+      }
+      attend_block(tile, block, tile_number, std::make_integer_sequence<int, L::kMaxRows>());
+    }
+  }
+
+  template <int... kIndex>
+  void attend_block(const AttentionTile& tile, const Block& block, int tile_number,
+                    std::integer_sequence<int, kIndex...>) {
+    const bool done =
+        ((block.rows == kIndex + 1 && (attend_rows<kIndex + 1>(tile, block, tile_number), true)) ||
+         ...);
+    static_cast<void>(done);
+  }
+
+  template <int kRows>
+  void attend_rows(const AttentionTile& tile, const Block& block, int tile_number) {
+    score_block<kRows>(tile, block);
+    mask_block(tile, block);
+    BlockSoftmax& state = *scratch_.softmax;
+    load_state(block, state);
+    softmax_tile<L>(scratch_.scores, kRows, state);
+    store_state(tile, block, tile_number, state);
+    const ValueProduct product{scratch_.scores, state.decay, out_ + block.first * out_stride_,
+                               out_stride_, block.visible};
+    if (widen_) {
+      add_panels<kRows>(tile, product);
+    } else {
+      constexpr int kVectors = kRows <= 3 ? 4 : kRows <= 6 ? L::kMaxRows / 3 : 2;
+      add_pages<kRows, kVectors>(tile, product, 0);
+    }
+  }
+
+  // ---- scores
+
+  template <int kRows>
+  void score_block(const AttentionTile& tile, const Block& block) {
+    const float* q = scratch_.q + block.first * kQueryStride;
+    constexpr int kVectors = L::slot_vectors(kRows);
+    const int step = (widen_ ? 2 : kVectors) * L::kWidth;
+    for (int slot = 0; slot < kAttentionTileSlots; slot += step) {
+      if (!any_visible(tile, block, slot, step)) {
+        fill_scores(kRows, slot, step);
+      } else if (widen_) {
+        score_panel<L, kRows>(scratch_.k_panels + slot * layout_.head_dim, layout_.head_dim, q,
+                              scratch_.scores + slot);
+      } else if (tile.page_slots == 16) {
+        score_pages<L, kRows, kVectors, 16>(tile, slot, layout_.head_dim, q, scratch_.scores);
+      } else if (tile.page_slots == 32) {
+        score_pages<L, kRows, kVectors, 32>(tile, slot, layout_.head_dim, q, scratch_.scores);
+      } else {
+        score_pages<L, kRows, kVectors, 64>(tile, slot, layout_.head_dim, q, scratch_.scores);
+      }
+    }
+  }
+
+  /// Whether some row of the block sees one of the slots [slot, slot + count) of the tile.
+  static bool any_visible(const AttentionTile& tile, const Block& block, int slot, int count) {
+    for (int p = slot / tile.page_slots; p * tile.page_slots < slot + count; ++p) {
+      const int start = p * tile.page_slots;
+      if (start + block.visible[p].begin < slot + count && start + block.visible[p].end > slot &&
+          block.visible[p].end > 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void fill_scores(int rows, int slot, int count) {
+    for (int r = 0; r < rows; ++r) {
+      std::fill_n(scratch_.scores + r * kAttentionTileSlots + slot, count,
+                  -std::numeric_limits<float>::infinity());
+    }
+  }
+
+  /// Minus infinity wherever a row does not see a slot.
+  void mask_block(const AttentionTile& tile, const Block& block) {
+    if (tile.all_visible(block.low, args_.window) && tile.all_visible(block.high, args_.window)) {
+      return;
+    }
+    for (int r = 0; r < block.rows; ++r) {
+      const Position position = args_.positions[(block.first + r) / args_.group];
+      if (!tile.all_visible(position, args_.window)) {
+        mask_row(tile, position, scratch_.scores + r * kAttentionTileSlots);
+      }
+    }
+  }
+
+  void mask_row(const AttentionTile& tile, Position position, float* scores) {
+    const typename L::Floats hidden = L::set(-std::numeric_limits<float>::infinity());
+    for (int p = 0; p < tile.pages; ++p) {
+      const SlotRange range = tile.visible(p, position, position, args_.window);
+      float* page = scores + p * tile.page_slots;
+      for (int i = 0; i < tile.page_slots; i += L::kWidth) {
+        L::store(page + i,
+                 L::keep_range(L::load(page + i), range.begin - i, range.end - i, hidden));
+      }
+    }
+  }
+
+  // ---- softmax state
+
+  void load_state(const Block& block, BlockSoftmax& state) const {
+    for (int r = 0; r < 16; ++r) {
+      const bool used = r < block.rows;
+      state.max[r] = used ? args_.max[block.first + r] : 0.0f;
+      state.sum[r] = used ? args_.sum[block.first + r] : 0.0f;
+      state.tile[r] = 0.0f;
+    }
+  }
+
+  void store_state(const AttentionTile& tile, const Block& block, int tile_number,
+                   const BlockSoftmax& state) {
+    for (int r = 0; r < block.rows; ++r) {
+      args_.max[block.first + r] = state.max[r];
+      args_.sum[block.first + r] = state.sum[r];
+    }
+    if (args_.page_sum == nullptr) return;
+    const int runs = tile.page_slots / 16;
+    for (int r = 0; r < block.rows; ++r) {
+      scratch_.tile_max[tile_number * query_rows_ + block.first + r] = state.max[r];
+      for (int p = 0; p < tile.pages; ++p) {
+        const int page = tile.first_page + p;
+        if (page < 0 || page >= args_.page_count) continue;
+        const float* s = state.sixteens[r] + p * runs;
+        args_.page_sum[page * query_rows_ + block.first + r] = runs == 1 ? s[0]
+                                                               : runs == 2
+                                                                   ? s[0] + s[1]
+                                                                   : (s[0] + s[1]) + (s[2] + s[3]);
+      }
+    }
+  }
+
+  // ---- values
+
+  /// The columns from `column` on, as many at once as registers allow, then the rest.
+  template <int kRows, int kVectors>
+  void add_pages(const AttentionTile& tile, const ValueProduct& product, int column) {
+    for (; column + kVectors * L::kWidth <= layout_.head_dim; column += kVectors * L::kWidth) {
+      add_values_of_pages<L, kRows, kVectors>(tile, product, layout_.head_dim, column);
+    }
+    if constexpr (kVectors > 1) add_pages<kRows, kVectors / 2>(tile, product, column);
+  }
+
+  template <int kRows>
+  void add_panels(const AttentionTile& tile, const ValueProduct& product) {
+    const int padded = static_cast<int>(
+        round_up(static_cast<std::size_t>(layout_.head_dim), std::size_t{L::kWidth}));
+    for (int column = 0; column < padded; column += 2 * L::kWidth) {
+      const float* panel = scratch_.v_panels + column * kAttentionTileSlots;
+      if (column + L::kWidth < padded) {
+        add_values_of_panel<L, kRows, 2>(tile, product, panel, column);
+      } else {
+        add_values_of_panel<L, kRows, 1>(tile, product, panel, column);
+      }
+    }
+  }
+
+  // ---- widening
+
+  typename L::Floats load_element(const std::byte* values, std::ptrdiff_t i) const {
+    if (layout_.format == KvFormat::kF32)
+      return L::load(reinterpret_cast<const float*>(values) + i);
+    return L::load_half(reinterpret_cast<const std::uint16_t*>(values) + i);
+  }
+
+  void widen_tile(const AttentionTile& tile) {
+    for (int slot = 0; slot < kAttentionTileSlots; slot += L::kWidth) {
+      const int page = slot / tile.page_slots;
+      if (tile.filled[page] > 0) widen_keys(tile, page, slot);
+    }
+    for (int page = 0; page < tile.pages; ++page) {
+      for (int slot = 0; slot < tile.filled[page]; ++slot) widen_values(tile, page, slot);
+    }
+  }
+
+  /// One vector of slots of every dimension, into its half of a panel.
+  void widen_keys(const AttentionTile& tile, int page, int slot) {
+    constexpr int kPanel = 2 * L::kWidth;
+    float* to = scratch_.k_panels + slot / kPanel * kPanel * layout_.head_dim + slot % kPanel;
+    const int offset = slot % tile.page_slots;
+    for (int d = 0; d < layout_.head_dim; ++d) {
+      L::store(to + d * kPanel, load_element(tile.keys[page], d * tile.page_slots + offset));
+    }
+  }
+
+  /// One slot's value row, a vector into each panel; dimensions past head_dim become 0.
+  void widen_values(const AttentionTile& tile, int page, int slot) {
+    constexpr int kPanel = 2 * L::kWidth;
+    const std::byte* values = tile.keys[page] + layout_.half_head_bytes();
+    const int head_dim = layout_.head_dim;
+    const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(slot) * head_dim;
+    float* to = scratch_.v_panels + (page * tile.page_slots + slot) * kPanel;
+    int d = 0;
+    for (; d + L::kWidth <= head_dim; d += L::kWidth) {
+      L::store(to + d / kPanel * kPanel * kAttentionTileSlots + d % kPanel,
+               load_element(values, row + d));
+    }
+    if (d == head_dim) return;
+    std::byte tail[L::kWidth * sizeof(float)] = {};
+    const std::size_t element = kv_element_bytes(layout_.format);
+    std::memcpy(tail, values + static_cast<std::size_t>(row + d) * element,
+                static_cast<std::size_t>(head_dim - d) * element);
+    L::store(to + d / kPanel * kPanel * kAttentionTileSlots + d % kPanel, load_element(tail, 0));
+  }
+
+  // ---- the end
+
+  void finish() {
+    // Adding 0 turns -0 into 0: the only trace that skipping an invisible slot could leave.
+    if (out_ == args_.out) {
+      const std::ptrdiff_t n = query_rows_ * out_stride_;
+      for (std::ptrdiff_t i = 0; i < n; i += L::kWidth) {
+        L::store(out_ + i, L::add(L::load(out_ + i), L::zero()));
+      }
+    } else {
+      for (int r = 0; r < query_rows_; ++r) {
+        for (int d = 0; d < layout_.head_dim; ++d) {
+          args_.out[r * layout_.head_dim + d] = out_[r * out_stride_ + d] + 0.0f;
+        }
+      }
+    }
+    if (args_.page_sum != nullptr) rescale_page_sums();
+  }
+
+  /// Page sums were taken relative to the maximum of their time.
+  void rescale_page_sums() {
+    for (int page = 0; page < args_.page_count; ++page) {
+      float* sums = args_.page_sum + static_cast<std::ptrdiff_t>(page) * query_rows_;
+      const float* then = scratch_.tile_max + tile_of_page_[page] * query_rows_;
+      for (int r = 0; r < query_rows_; r += L::kWidth) {
+        alignas(64) float part[L::kWidth] = {};
+        alignas(64) float now[L::kWidth] = {};
+        const int n = std::min(L::kWidth, query_rows_ - r);
+        std::copy_n(sums + r, n, part);
+        std::copy_n(args_.max + r, n, now);
+        const typename L::Floats factor =
+            exp2_nonpositive<L>(L::sub(L::load(then + r), L::load(now)));
+        // A row that never saw a slot has -inf - -inf here; its sums are 0.
+        L::store(part, L::mul(L::load(part), factor));
+        for (int i = 0; i < n; ++i) {
+          sums[r + i] = sums[r + i] == 0.0f ? 0.0f : part[i];
+        }
+      }
+    }
+  }
+
+  const AttentionArgs& args_;
+  const KvPageLayout& layout_;
+  int query_rows_;
+  int blocks_;
+  AttentionScratch<L> scratch_;
+  bool widen_ = false;
+  float* out_ = nullptr;
+  std::ptrdiff_t out_stride_ = 0;
+  int tile_of_page_[kAttentionSegmentSlots / 16 + 1] = {};
+};
+
+/// Head sizes above kMaxFastHeadDim are rare enough for the scalar kernel.
+template <typename L>
+std::size_t attention_scratch_bytes(const KvPageLayout& layout, int rows, int group) {
+  if (layout.head_dim > kMaxFastHeadDim) {
+    return scalar_kernels().attention_scratch_bytes(layout, rows, group);
+  }
+  return AttentionScratch<L>(nullptr, layout.head_dim, rows * group).bytes;
+}
+
+template <typename L>
+void attention(const AttentionArgs& args) {
+  MEMDECAY_CHECK(args.page_count * args.layout->page_tokens <= kAttentionSegmentSlots);
+  if (args.layout->head_dim > kMaxFastHeadDim) {
+    scalar_kernels().attention(args);
+    return;
+  }
+  AttentionItem<L>(args).run();
+}
+
+}  // namespace
+}  // namespace memdecay

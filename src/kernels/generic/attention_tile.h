@@ -1,0 +1,63 @@
+// AttentionTile: the pages of one softmax tile and which of their slots a query sees.
+//
+// Included inside a target region.
+#pragma once
+
+namespace memdecay {
+namespace {
+
+inline constexpr int kMaxTilePages = kAttentionTileSlots / 16;
+
+/// Slots [begin, end) of a page.
+struct SlotRange {
+  int begin = 0;
+  int end = 0;
+};
+
+struct AttentionTile {
+  int pages = 0;       ///< pages of a complete tile
+  int page_slots = 0;  ///< slots of a page
+  int first_page = 0;  ///< index in AttentionArgs::pages of page 0; may be negative
+  const std::byte* keys[kMaxTilePages] = {};  ///< absent pages repeat a present one
+  Position first_position[kMaxTilePages] = {};
+  int filled[kMaxTilePages] = {};  ///< 0 where absent
+  bool complete = true;            ///< every slot of every page is filled
+
+  /// Cuts the tile that holds pages[index], and moves index to the next one.
+  static AttentionTile take(const AttentionArgs& args, int& index) {
+    AttentionTile tile;
+    tile.page_slots = args.layout->page_tokens;
+    tile.pages = kAttentionTileSlots / tile.page_slots;
+    const int offset = (args.first_page_number + index) % tile.pages;
+    tile.first_page = index - offset;
+    const std::byte* present = args.pages[index].base + args.head_offset;
+    for (int p = 0; p < tile.pages; ++p) {
+      tile.keys[p] = present;
+      const int page = tile.first_page + p;
+      if (p >= offset && page < args.page_count) {
+        tile.keys[p] = args.pages[page].base + args.head_offset;
+        tile.first_position[p] = args.pages[page].first_position;
+        tile.filled[p] = args.pages[page].filled;
+      }
+      tile.complete = tile.complete && tile.filled[p] == tile.page_slots;
+    }
+    index = tile.first_page + tile.pages;
+    return tile;
+  }
+
+  /// Slots of page p that some query between positions low and high sees.
+  SlotRange visible(int p, Position low, Position high, int window) const {
+    SlotRange range{0, std::min(filled[p], high - first_position[p] + 1)};
+    if (window != 0) range.begin = std::max(0, low - window + 1 - first_position[p]);
+    return range.begin < range.end ? range : SlotRange{};
+  }
+
+  /// Whether every slot is visible to a query at this position.
+  bool all_visible(Position position, int window) const {
+    return complete && first_position[pages - 1] + page_slots - 1 <= position &&
+           (window == 0 || first_position[0] > position - window);
+  }
+};
+
+}  // namespace
+}  // namespace memdecay
