@@ -35,8 +35,8 @@ struct KvCacheConfig {
   std::vector<KvLayerGroup> groups;
   /// Bytes for everything, or KvBudget::kUnlimited.
   std::uint64_t budget_bytes = KvBudget::kUnlimited;
-  /// Tokens that windowed groups keep beyond their window, so that a sequence can always be cut
-  /// back by that many.
+  /// Tokens that windowed groups keep beyond their window: after an append (or trim()) at size s a
+  /// sequence can be cut back to any size >= s - cut_back_tokens.
   std::int32_t cut_back_tokens = 0;
   /// Most pages per pool; 0: as many as the budget and the machine's memory can hold.
   std::int32_t max_pages = 0;

@@ -7,7 +7,7 @@
 //     filled of the last = size - (number of the last) * T, in 1..T.
 // In a group with a window w > 0 old pages are let go: first * T <= max(0, size - w + 1), so every
 // token that the query at position `size` sees is there. `cut_back` more tokens are kept, so that
-// the sequence may be cut back by as many.
+// after trim(s) any cut back to >= s - cut_back still has its window whole.
 //
 // Appending is plan, pay, apply: plan_append() says what is needed, the caller reserves it for all
 // groups, append() cannot fail. A shared last page that will be written is copied first.
