@@ -1,0 +1,112 @@
+// One column: weights stream from memory once and are unpacked in registers.
+//
+// kPanels panels are walked together, one memory stream each. The sums of a block are exact
+// integers; per block of 32 inputs then
+//     t = float(sum) * scale            (two sub-blocks: t = fma(float(sum_b), scale_b, t))
+//     acc = fma(t, dy, acc)             (mins: acc = fma(min, dy * sum(y), acc))
+// which is what matmul_tile.h does too, so both give the same bits.
+#pragma once
+
+#include "kernels/avx512/matmul_unpack.h"
+#include "kernels/matmul_activations.h"
+
+#include "kernels/target_avx512.h"
+
+namespace memdecay::avx512 {
+
+template <class T, int kSpan, int kStep = 0>
+MEMDECAY_INLINE void stream_steps(const std::byte* chunk, const std::int8_t* y,
+                                  __m512i (&sums)[T::kSpanBlocks * T::kSubBlocks]) {
+  if constexpr (kStep < T::kSteps) {
+    Codes u[T::kCodes];
+    T::template codes<kSpan, kStep>(chunk, u);
+    MEMDECAY_UNROLL
+    for (int n = 0; n < T::kCodes; ++n) {
+      const int block = T::kSpanBlocks == 1 ? 0 : n;
+      const int group = T::kSpanBlocks == 1 ? kStep + n * T::kSteps : kStep;
+      std::int32_t four = 0;
+      __builtin_memcpy(&four, y + block * kActivationBlock + 4 * group, 4);
+      __m512i& sum = sums[block * T::kSubBlocks + group * T::kSubBlocks / 8];
+      sum = _mm512_dpbusd_epi32(sum, u[n], _mm512_set1_epi32(four));
+    }
+    stream_steps<T, kSpan, kStep + 1>(chunk, y, sums);
+  }
+}
+
+/// The scales of one chunk of 16 rows.
+template <class T>
+struct ChunkScales {
+  static constexpr int kCount = T::kChunkInputs / kActivationBlock * T::kSubBlocks;
+  __m512 s[kCount];
+  __m512 m[kCount];
+};
+
+/// acc += block `b` of the chunk, which is block `at` of the column.
+template <class T>
+MEMDECAY_INLINE void stream_apply(const __m512i* sums, const ChunkScales<T>& scales, int b,
+                                  const ConstActivationColumn& y, std::size_t at, __m512& acc) {
+  const int sub = b * T::kSubBlocks;
+  __m512 t = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[0]), scales.s[sub]);
+  if constexpr (T::kSubBlocks == 2) {
+    t = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums[1]), scales.s[sub + 1], t);
+  }
+  acc = _mm512_fmadd_ps(t, _mm512_set1_ps(y.scale[at]), acc);
+  if constexpr (T::kHasMin && T::kSubBlocks == 1) {
+    acc = _mm512_fmadd_ps(scales.m[sub], _mm512_set1_ps(y.scaled_sum[at]), acc);
+  }
+  if constexpr (T::kHasMin && T::kSubBlocks == 2) {
+    acc = _mm512_fmadd_ps(scales.m[sub], _mm512_set1_ps(y.scaled_sum_16[2 * at]), acc);
+    acc = _mm512_fmadd_ps(scales.m[sub + 1], _mm512_set1_ps(y.scaled_sum_16[2 * at + 1]), acc);
+  }
+}
+
+template <class T, int kSpan = 0>
+MEMDECAY_INLINE void stream_spans(const std::byte* chunk, const ChunkScales<T>& scales,
+                                  const ConstActivationColumn& y, std::size_t at, __m512& acc) {
+  constexpr int kSpans = T::kChunkInputs / kActivationBlock / T::kSpanBlocks;
+  if constexpr (kSpan < kSpans) {
+    constexpr int kFirst = kSpan * T::kSpanBlocks;
+    __m512i sums[T::kSpanBlocks * T::kSubBlocks];
+    MEMDECAY_UNROLL
+    for (int i = 0; i < T::kSpanBlocks * T::kSubBlocks; ++i) {
+      const std::int32_t offset =
+          T::kSubBlocks == 1 ? y.offset[at + static_cast<std::size_t>(kFirst + i)]
+                             : y.offset_16[2 * at + static_cast<std::size_t>(2 * kFirst + i)];
+      sums[i] = T::kHasMin ? _mm512_setzero_si512() : _mm512_set1_epi32(offset >> T::kShift);
+    }
+    stream_steps<T, kSpan>(
+        chunk, y.codes + (at + static_cast<std::size_t>(kFirst)) * kActivationBlock, sums);
+    MEMDECAY_UNROLL
+    for (int b = 0; b < T::kSpanBlocks; ++b) {
+      stream_apply<T>(sums + b * T::kSubBlocks, scales, kFirst + b, y,
+                      at + static_cast<std::size_t>(kFirst + b), acc);
+    }
+    stream_spans<T, kSpan + 1>(chunk, scales, y, at, acc);
+  }
+}
+
+/// acc[p] = the 16 rows of panel p times the column.
+template <class T, int kPanels>
+inline void stream_column(const std::byte* panels, std::size_t panel_bytes, std::size_t chunks,
+                          const ConstActivationColumn& y, __m512* out) {
+  constexpr std::size_t kChunkBlocks = T::kChunkInputs / kActivationBlock;
+  __m512 acc[kPanels];
+  MEMDECAY_UNROLL
+  for (int p = 0; p < kPanels; ++p) acc[p] = _mm512_setzero_ps();
+  for (std::size_t c = 0; c < chunks; ++c) {
+    MEMDECAY_UNROLL
+    for (int p = 0; p < kPanels; ++p) {
+      const std::byte* chunk =
+          panels + static_cast<std::size_t>(p) * panel_bytes + c * T::kChunkBytes;
+      ChunkScales<T> scales;
+      T::scales(chunk, scales.s, scales.m);
+      stream_spans<T>(chunk, scales, y, c * kChunkBlocks, acc[p]);
+    }
+  }
+  MEMDECAY_UNROLL
+  for (int p = 0; p < kPanels; ++p) out[p] = acc[p];
+}
+
+}  // namespace memdecay::avx512
+
+#include "kernels/target_end.h"
