@@ -145,6 +145,7 @@ class GgufBuilder {
 
   template <typename T>
   static constexpr std::uint32_t number_of() {
+    static_assert(std::is_arithmetic_v<T>);
     if constexpr (std::is_same_v<T, bool>) return 7;
     if constexpr (std::is_same_v<T, float>) return 6;
     if constexpr (std::is_same_v<T, double>) return 12;
