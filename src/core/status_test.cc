@@ -24,7 +24,7 @@ TEST(Status, OkHasNoMessage) {
 
 TEST(Status, CopyKeepsTheFailure) {
   const Status failure(StatusCode::kCorrupt, "bad magic");
-  const Status copy = failure;
+  const Status copy = failure;  // NOLINT(performance-*): the copy is what is tested
   EXPECT_EQ(copy.code(), StatusCode::kCorrupt);
   EXPECT_EQ(copy.message(), "bad magic");
   EXPECT_EQ(copy.with_context("model.gguf").message(), "model.gguf: bad magic");
