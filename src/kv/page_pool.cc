@@ -133,10 +133,12 @@ Room PagePool::try_prepare(std::int32_t pages) {
       round_up(begin + wanted, AnonymousMemory::kHugePageBytes), pages_.size());
   if (!pages_.make_accessible(begin, end - begin).ok()) return {Room::Refusal::kSystem, wanted};
   accessible_ = static_cast<std::int32_t>(end / stride_bytes_);
+  accessible_bytes_ = end;
   return {};
 }
 
 PageHandle PagePool::allocate(BudgetReservation& paid) {
+  MEMDECAY_CHECK(open_batches_ == 0);
   charged_.merge(paid.split(stride_bytes_));
   const PageId page(taken_.take_lowest());
   MEMDECAY_CHECK(page.value() < accessible_ && references_[page.index()] == 0);
@@ -165,10 +167,46 @@ void PagePool::release(PageId page) {
   --references;
   if (references == 1) --shared_;
   if (references > 0) return;
-  pages_.decommit(page.index() * stride_bytes_, stride_bytes_);
   taken_.give_back(page.value());
-  charged_.split(stride_bytes_).release();
   ++releases_;
+  if (page.value() == run_end_ && run_begin_ < run_end_) {
+    ++run_end_;
+  } else {
+    give_back_run();
+    run_begin_ = page.value();
+    run_end_ = run_begin_ + 1;
+  }
+  if (open_batches_ == 0) give_back_run();
+}
+
+PagePool::Batch::~Batch() {
+  if (--pool_.open_batches_ == 0) pool_.give_back_run();
+}
+
+bool PagePool::all_free(std::uint64_t begin_byte, std::uint64_t end_byte) const {
+  const auto end = std::min<std::uint64_t>((end_byte + stride_bytes_ - 1) / stride_bytes_,
+                                           static_cast<std::uint64_t>(max_pages()));
+  for (std::uint64_t p = begin_byte / stride_bytes_; p < end; ++p)
+    if (taken_.contains(static_cast<std::int32_t>(p))) return false;
+  return true;
+}
+
+void PagePool::give_back_run() {
+  if (run_begin_ == run_end_) return;
+  std::uint64_t begin = static_cast<std::uint64_t>(run_begin_) * stride_bytes_;
+  std::uint64_t end = static_cast<std::uint64_t>(run_end_) * stride_bytes_;
+  const std::uint64_t paid = end - begin;
+  // A huge page that is given back in pieces stays in pieces; given back whole it can come again.
+  // What is free already costs nothing to give back twice.
+  const std::uint64_t whole_begin =
+      begin / AnonymousMemory::kHugePageBytes * AnonymousMemory::kHugePageBytes;
+  const std::uint64_t whole_end =
+      std::min(round_up(end, AnonymousMemory::kHugePageBytes), accessible_bytes_);
+  if (all_free(whole_begin, begin)) begin = whole_begin;
+  if (all_free(end, whole_end)) end = whole_end;
+  pages_.decommit(begin, end - begin);
+  charged_.split(paid).release();
+  run_begin_ = run_end_ = 0;
 }
 
 Status PagePool::check(std::span<const std::int32_t> expected_references) const {

@@ -4,9 +4,10 @@
 // page p lives at p * stride_bytes(), a stride being page_bytes() rounded up to system pages. A
 // page is committed, and charged to the budget, from its allocation to the death of its last
 // PageHandle; then its memory goes back to the system at once, so nothing is cached here and a page
-// reads as zero when it is handed out. The lowest free page is handed out first. The reference
-// counts and the free tree are charged for all max_pages() when the pool is made (about 4.2 bytes a
-// page).
+// reads as zero when it is handed out. A Batch gives neighbours back together, and the whole range
+// of a huge page where all of it is free, so that it can become a huge page again. The lowest free
+// page is handed out first. The reference counts and the free tree are charged for all max_pages()
+// when the pool is made (about 4.2 bytes a page).
 //
 // Invariants (check() tests them):
 //     used + free = max_pages,    references(p) = living handles of p, > 0 exactly for used pages,
@@ -106,6 +107,19 @@ class PagePool {
   /// A private copy of `source`, paid from `paid`; same requirements.
   PageHandle copy(const PageHandle& source, BudgetReservation& paid);
 
+  /// While one lives, pages that die are collected into runs and given back run by run, at the
+  /// latest when it dies. REQUIRES: nothing is allocated meanwhile.
+  class Batch {
+   public:
+    explicit Batch(PagePool& pool) : pool_(pool) { ++pool_.open_batches_; }
+    ~Batch();
+    Batch(const Batch&) = delete;
+    Batch& operator=(const Batch&) = delete;
+
+   private:
+    PagePool& pool_;
+  };
+
   std::byte* base(PageId page) const { return pages_.data() + page.index() * stride_bytes_; }
   std::int32_t references(PageId page) const;
 
@@ -121,6 +135,8 @@ class PagePool {
   PagePool(const KvPageLayout& layout, std::int32_t max_pages, AnonymousMemory pages,
            AnonymousMemory tables, BudgetReservation charged);
   void release(PageId page);
+  void give_back_run();
+  bool all_free(std::uint64_t begin_byte, std::uint64_t end_byte) const;
   void add_reference(PageId page);
 
   KvBudget* budget_ = nullptr;
@@ -131,8 +147,12 @@ class PagePool {
   AnonymousMemory tables_;  // the free tree's words, then the reference counts
   IndexSet taken_;
   std::int32_t* references_;
-  std::int32_t accessible_ = 0;  // pages [0, accessible_) may be touched
+  std::int32_t accessible_ = 0;         // pages [0, accessible_) may be touched
+  std::uint64_t accessible_bytes_ = 0;  // >= accessible_ * stride
   std::int32_t ever_used_ = 0;
+  int open_batches_ = 0;
+  std::int32_t run_begin_ = 0;  // pages [run_begin_, run_end_) are dead but not yet given back
+  std::int32_t run_end_ = 0;
   std::int32_t shared_ = 0;
   std::int32_t peak_used_ = 0;
   std::uint64_t allocations_ = 0;

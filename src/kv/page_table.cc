@@ -19,6 +19,11 @@ PageTable::PageTable(PagePool& pool, std::int32_t window, std::int32_t cut_back)
   MEMDECAY_CHECK(window >= 0 && cut_back >= 0);
 }
 
+PageTable::~PageTable() {
+  const PagePool::Batch batch(*pool_);
+  pages_.clear();
+}
+
 PageTable::Need PageTable::plan_append(Position size, std::int32_t tokens) const {
   Need need;
   if (tokens == 0) return need;
@@ -74,6 +79,7 @@ void PageTable::trim(Position next) {
   const auto keep_from = static_cast<std::int32_t>(dead / page_tokens());
   const std::int32_t drop = std::min(keep_from, end_page_number()) - first_page_number_;
   if (drop <= 0) return;
+  const PagePool::Batch batch(*pool_);
   pages_.erase(pages_.begin(), pages_.begin() + drop);
   refs_.erase(refs_.begin(), refs_.begin() + drop);
   first_page_number_ += drop;
@@ -88,6 +94,7 @@ void PageTable::truncate(Position to) {
   MEMDECAY_CHECK(to == 0 || to >= earliest_cut());
   const std::int32_t end = pages_over(to, page_tokens());
   if (end < end_page_number()) {
+    const PagePool::Batch batch(*pool_);
     const auto keep = static_cast<std::size_t>(std::max(0, end - first_page_number_));
     pages_.erase(pages_.begin() + static_cast<std::ptrdiff_t>(keep), pages_.end());
     refs_.resize(keep);

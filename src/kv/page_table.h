@@ -36,6 +36,9 @@ class PageTable {
 
   /// REQUIRES: window >= 0 (0: everything stays), cut_back >= 0; the pool outlives the table.
   PageTable(PagePool& pool, std::int32_t window, std::int32_t cut_back);
+  PageTable(PageTable&&) noexcept = default;
+  PageTable& operator=(PageTable&&) = delete;
+  ~PageTable();
 
   PagedKvView view() const { return {&pool_->layout(), refs_, first_page_number_}; }
   const PagePool& pool() const { return *pool_; }

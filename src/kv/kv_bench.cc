@@ -1,0 +1,180 @@
+// Cost of the page operations (ns) and page utilisation by page size.
+//
+// The layout is SmolLM2-135M's: 30 layers, 3 kv heads of 64, fp16. Append* rows count one call;
+// "touch" writes every system page of what was appended, as a forward pass does, so its time holds
+// the kernel's page faults. Utilisation rows report counters, their time means nothing.
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "core/check.h"
+#include "kv/kv_cache.h"
+
+namespace memdecay {
+namespace {
+
+constexpr LayerGroupId kGroup(0);
+
+KvPageLayout model_layout(std::int64_t page_tokens) {
+  return {.layers = 30,
+          .kv_heads = 3,
+          .head_dim = 64,
+          .page_tokens = static_cast<int>(page_tokens),
+          .format = KvFormat::kF16};
+}
+
+std::unique_ptr<KvCache> make_cache(std::int64_t page_tokens, std::int32_t window = 0,
+                                    HugePages huge = HugePages::kAsk) {
+  return std::move(
+             KvCache::create({.groups = {{model_layout(page_tokens), window}}, .huge_pages = huge}))
+      .value();
+}
+
+void need(bool condition) {
+  MEMDECAY_CHECK(condition);
+}
+
+void touch_new_pages(const Sequence& sequence, Position from) {
+  const PagedKvView view = sequence.view(kGroup);
+  for (const KvPageRef& page : view.pages)
+    if (page.first_position >= from)
+      for (std::size_t at = 0; at < view.layout->page_bytes(); at += system_page_bytes())
+        page.base[at] = std::byte{1};
+}
+
+/// Decode: one token a call, pages allocated (not touched) as they are needed.
+void append_one_token(benchmark::State& state) {
+  const auto cache = make_cache(state.range(0));
+  auto sequence = cache->try_create_sequence();
+  for (auto _ : state) {
+    need(static_cast<bool>(sequence->try_append(1)));
+    if (sequence->size() == 8192) {
+      state.PauseTiming();
+      need(sequence->try_truncate(0));
+      state.ResumeTiming();
+    }
+  }
+}
+BENCHMARK(append_one_token)->Arg(16)->Arg(32)->Arg(64);
+
+/// Decode in a sliding window: a page comes and a page goes every page_tokens calls; touched.
+void append_one_token_in_a_window(benchmark::State& state) {
+  const auto cache = make_cache(32, 512, state.range(0) != 0 ? HugePages::kAsk : HugePages::kNever);
+  auto sequence = cache->try_create_sequence();
+  for (auto _ : state) {
+    const Position size = sequence->size();
+    need(static_cast<bool>(sequence->try_append(1)));
+    touch_new_pages(*sequence, size);
+  }
+}
+BENCHMARK(append_one_token_in_a_window)->ArgName("huge")->Arg(0)->Arg(1);
+
+/// A prompt of 512 tokens: 16 pages allocated, touched, and freed again.
+void append_and_close_512(benchmark::State& state) {
+  const bool touch = state.range(1) != 0;
+  const auto cache = make_cache(32, 0, state.range(0) != 0 ? HugePages::kAsk : HugePages::kNever);
+  for (auto _ : state) {
+    auto sequence = cache->try_create_sequence();
+    need(static_cast<bool>(sequence->try_append(512)));
+    if (touch) touch_new_pages(*sequence, 0);
+  }
+  state.counters["pages"] = 16;
+}
+BENCHMARK(append_and_close_512)->ArgNames({"huge", "touch"})->ArgsProduct({{0, 1}, {0, 1}});
+
+void fork_and_close(benchmark::State& state) {
+  const auto cache = make_cache(32);
+  auto sequence = cache->try_create_sequence();
+  need(static_cast<bool>(sequence->try_append(static_cast<std::int32_t>(state.range(0)))));
+  for (auto _ : state) benchmark::DoNotOptimize(sequence->try_fork());
+}
+BENCHMARK(fork_and_close)->ArgName("tokens")->Arg(512)->Arg(4096)->Arg(32768);
+
+/// The first write after a fork copies the partly filled last page.
+void copy_on_write(benchmark::State& state) {
+  const auto cache = make_cache(32);
+  auto sequence = cache->try_create_sequence();
+  need(static_cast<bool>(sequence->try_append(500)));
+  touch_new_pages(*sequence, 0);
+  for (auto _ : state) {
+    auto fork = sequence->try_fork();
+    need(static_cast<bool>(fork->try_append(1)));
+  }
+}
+BENCHMARK(copy_on_write);
+
+/// Cut back within the last page and append again: no page comes or goes.
+void truncate_one_token(benchmark::State& state) {
+  const auto cache = make_cache(32);
+  auto sequence = cache->try_create_sequence();
+  need(static_cast<bool>(sequence->try_append(1000)));
+  for (auto _ : state) {
+    need(sequence->try_truncate(999));
+    need(static_cast<bool>(sequence->try_append(1)));
+  }
+}
+BENCHMARK(truncate_one_token);
+
+void validate_32k_tokens(benchmark::State& state) {
+  const auto cache = make_cache(32);
+  auto sequence = cache->try_create_sequence();
+  need(static_cast<bool>(sequence->try_append(32768)));
+  for (auto _ : state) need(cache->validate().ok());
+}
+BENCHMARK(validate_32k_tokens);
+
+/// Allocation and release at random places of a pool that is half full.
+void allocate_and_release(benchmark::State& state) {
+  const KvPageLayout tiny{
+      .layers = 1, .kv_heads = 1, .head_dim = 4, .page_tokens = 16, .format = KvFormat::kF16};
+  const auto budget = std::move(KvBudget::create(KvBudget::kUnlimited)).value();
+  const auto pages = static_cast<std::int32_t>(state.range(0));
+  const auto pool = std::move(PagePool::create(*budget, tiny, pages)).value();
+  std::vector<PageHandle> held;
+  for (std::int32_t i = 0; i < pages / 2; ++i) held.push_back(*pool->try_allocate());
+  std::mt19937 random(1);
+  for (auto _ : state) {
+    PageHandle& page = held[random() % held.size()];
+    page.reset();
+    page = *pool->try_allocate();
+  }
+}
+BENCHMARK(allocate_and_release)->ArgName("pages")->RangeMultiplier(10)->Range(1000, 1000000);
+
+/// Twenty conversations of the recorded airline episodes' shape: a policy text of about 1,700
+/// tokens and 8 to 30 further messages, most short, tool results longer. Lengths are drawn from a
+/// log-normal; a state is sampled after each message.
+void utilisation(benchmark::State& state) {
+  double filled = 0, allocated = 0, final_share = 0, bytes = 0;
+  constexpr int kConversations = 20;
+  for (auto _ : state) {
+    std::mt19937 random(42);
+    std::lognormal_distribution<double> length(4.2, 0.9);
+    filled = allocated = final_share = bytes = 0;
+    for (int c = 0; c < kConversations; ++c) {
+      const auto cache = make_cache(state.range(0));
+      auto sequence = cache->try_create_sequence();
+      need(static_cast<bool>(sequence->try_append(1700)));
+      for (auto messages = 8 + random() % 23; messages > 0; --messages) {
+        const auto tokens = 4 + std::min(1500, static_cast<std::int32_t>(length(random)));
+        need(static_cast<bool>(sequence->try_append(tokens)));
+        const KvUsage usage = cache->usage();
+        filled += usage.filled_slots;
+        allocated += usage.allocated_slots;
+      }
+      final_share += cache->usage().utilisation();
+      bytes +=
+          static_cast<double>(sequence->memory().exclusive_bytes + sequence->memory().table_bytes);
+    }
+  }
+  state.counters["utilisation"] = filled / allocated;
+  state.counters["at_end"] = final_share / kConversations;
+  state.counters["MiB_per_sequence"] = bytes / kConversations / (1 << 20);
+}
+BENCHMARK(utilisation)->ArgName("page_tokens")->Arg(16)->Arg(32)->Arg(64)->Iterations(1);
+
+}  // namespace
+}  // namespace memdecay
