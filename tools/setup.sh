@@ -65,13 +65,13 @@ install_packages() {
   apt_install "${missing[@]}" || fail "apt-get could not install: ${missing[*]}"
 }
 
-# Where this Debian has no clang-19, an older one builds MemDecay too, with slower kernels.
+# Where apt has no clang-19, an older one builds MemDecay too; its kernels are not the ones that we measure.
 replace_missing_clang() {
   local older kept=()
   [ -z "$(apt-cache madison clang-19 2>/dev/null)" ] || return 0
   for older in 16 14; do
     [ -n "$(apt-cache madison clang-$older 2>/dev/null)" ] || continue
-    say "there is no clang-19 here: using clang-$older, whose kernels are slower"
+    say "there is no clang-19 here: using clang-$older, whose speed nobody has measured"
     kept=("${missing[@]//-19/-$older}")
     missing=("${kept[@]}")
     return 0
