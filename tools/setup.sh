@@ -31,9 +31,10 @@ packages_of() { sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "${@/#/$root/tools/}"; }
 
 # The packages among the arguments that are not installed.
 missing_of() {
-  local package
+  local installed package
+  installed=$(dpkg-query -W -f='${Package}=${db:Status-Status}\n' "$@" 2>/dev/null || true)
   for package in "$@"; do
-    [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || printf '%s\n' "$package"
+    case $'\n'"$installed"$'\n' in *$'\n'"$package=installed"$'\n'*) ;; *) printf '%s\n' "$package" ;; esac
   done
 }
 
@@ -47,11 +48,13 @@ apt_install() {
 }
 
 install_packages() {
-  command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
+  local wanted missing version=19
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     fail "set-up knows Debian 12 and its relatives only; install what docs/dependencies.md lists by hand"
-  local missing
-  # shellcheck disable=SC2046
-  mapfile -t missing < <(missing_of $(packages_of "$@"))
+  fi
+  mapfile -t wanted < <(packages_of "$@")
+  [ ! -f "$root/build/clang-version" ] || version=$(<"$root/build/clang-version")
+  mapfile -t missing < <(missing_of "${wanted[@]//-19/-$version}")
   [ "${#missing[@]}" -gt 0 ] || return 0
   if [ "$(id -u)" -ne 0 ] && ! command -v sudo >/dev/null; then
     fail "these packages are missing, and without root or sudo they cannot be installed: ${missing[*]}"
@@ -61,21 +64,22 @@ install_packages() {
   say "trying again with a fresh list of packages"
   as_root apt-get -q -y -o DPkg::Lock::Timeout=300 update >&2 9>&- ||
     fail "apt-get update failed (its own words are above); these packages are missing: ${missing[*]}"
-  replace_missing_clang
+  version=$(newest_clang)
+  mapfile -t missing < <(missing_of "${wanted[@]//-19/-$version}")
   apt_install "${missing[@]}" || fail "apt-get could not install: ${missing[*]}"
+  [ "$version" = 19 ] || echo "$version" >"$root/build/clang-version"
 }
 
 # Where apt has no clang-19, an older one builds MemDecay too; its kernels are not the ones that we measure.
-replace_missing_clang() {
-  local older kept=()
-  [ -z "$(apt-cache madison clang-19 2>/dev/null)" ] || return 0
-  for older in 16 14; do
-    [ -n "$(apt-cache madison clang-$older 2>/dev/null)" ] || continue
-    say "there is no clang-19 here: using clang-$older, whose speed nobody has measured"
-    kept=("${missing[@]//-19/-$older}")
-    missing=("${kept[@]}")
+newest_clang() {
+  local version
+  for version in 19 16 14; do
+    [ -n "$(apt-cache madison "clang-$version" 2>/dev/null)" ] || continue
+    [ "$version" = 19 ] || say "there is no clang-19 here: using clang-$version, whose speed nobody has measured"
+    echo "$version"
     return 0
   done
+  echo 19
 }
 
 pick_compiler() {

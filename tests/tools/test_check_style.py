@@ -96,7 +96,7 @@ def test_a_test_without_a_target(tmp_path):
 
 
 def test_paths_in_docs(tmp_path):
-    found = judge(tmp_path, {"docs/a.md": "x\n`src/kv/gone.h` and `src/kv/` and `build/x` and `a/b`\n"})
+    found = judge(tmp_path, {"docs/a.md": "x\n`src/kv/gone.h` and `src/kv/` and `build/x` and `a/b` and `docs/NAME.md`\n"})
     assert found == ["docs/a.md:2: `src/kv/gone.h` is not there", "docs/a.md:2: `src/kv/` is not there"]
 
 

@@ -11,10 +11,12 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLAYED = {
     # Every package is installed, but those that the file `missing` names.
-    "dpkg-query": 'for last; do :; done; grep -qx "$last" "$STAGE/missing" && exit 1; printf installed',
+    "dpkg-query": 'for name; do case "$name" in -*) ;; *) grep -qx "$name" "$STAGE/missing" || echo "$name=installed";;'
+                  ' esac; done',
     "apt-get": 'echo "apt-get $*" >>"$STAGE/calls"; [ ! -e "$STAGE/apt-fails" ] || exit 100\n'
+               'case "$*" in *install*clang-19*) [ "$(cat "$STAGE/newest-clang")" = 19 ] || exit 100 ;; esac\n'
                'case "$*" in *install*) : >"$STAGE/missing" ;; esac',
-    "apt-cache": 'echo "clang | 19 | here"',
+    "apt-cache": 'for name; do :; done; [ "$name" = "clang-$(cat "$STAGE/newest-clang")" ] && echo here',
     "sudo": 'echo "sudo $*" >>"$STAGE/calls"; exec "$@"',
     "id": 'cat "$STAGE/uid"',
     "cmake": 'echo "cmake $*" >>"$STAGE/calls"; mkdir -p build/release; : >build/release/build.ninja',
@@ -49,6 +51,7 @@ class Stage:
         (folder / "missing").write_text("")
         (folder / "uid").write_text("0")
         (folder / "calls").write_text("")
+        (folder / "newest-clang").write_text("19")
 
     @staticmethod
     def script(path: pathlib.Path, body: str) -> None:
@@ -137,6 +140,16 @@ def test_apt_that_fails_is_tried_again_and_then_a_sentence(stage):
     assert done.returncode == 1
     assert "memdecay: apt-get update failed" in done.stderr
     assert ["install" in call for call in stage.calls()] == [True, False]
+
+
+def test_an_older_clang_only_where_there_is_no_newer_one(stage):
+    (stage.folder / "newest-clang").write_text("16")
+    (stage.folder / "missing").write_text("clang-16\nclang-19\n")
+    done = stage.run()
+    assert "there is no clang-19 here: using clang-16" in done.stderr
+    assert [call.split()[-1] for call in stage.calls() if "install" in call] == ["clang-19", "clang-16"]
+    (stage.folder / "missing").write_text("clang-19\n")
+    assert stage.run().stderr == ""
 
 
 def test_a_failed_build_shows_the_words_and_the_sentence(stage):
