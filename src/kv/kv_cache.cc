@@ -55,10 +55,11 @@ Result<std::unique_ptr<KvCache>> KvCache::create(const KvCacheConfig& config) {
                        format_bytes(config.budget_bytes), format_bytes(least_budget(config)));
   auto cache = std::unique_ptr<KvCache>(new KvCache(config));
   cache->budget_ = std::move(budget);
+  const bool exact = config.budget_bytes < KvCacheConfig::kExactBudgetBytes;
+  const HugePages huge = exact ? HugePages::kNever : config.huge_pages;
   for (const KvLayerGroup& group : config.groups) {
-    MEMDECAY_ASSIGN_OR_RETURN(
-        auto pool, PagePool::create(*cache->budget_, group.layout, most_pages(config, group),
-                                    config.huge_pages));
+    MEMDECAY_ASSIGN_OR_RETURN(auto pool, PagePool::create(*cache->budget_, group.layout,
+                                                          most_pages(config, group), huge));
     cache->pools_.push_back(std::move(pool));
   }
   return cache;

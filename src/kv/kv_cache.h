@@ -40,7 +40,10 @@ struct KvCacheConfig {
   std::int32_t cut_back_tokens = 0;
   /// Most pages per pool; 0: as many as the budget and the machine's memory can hold.
   std::int32_t max_pages = 0;
+  /// Huge pages make long reads cheaper and round resident memory up by a few MiB (docs/decisions
+  /// 0202), so a budget below kExactBudgetBytes never asks for them: it holds to the byte.
   HugePages huge_pages = HugePages::kAsk;
+  static constexpr std::uint64_t kExactBudgetBytes = std::uint64_t{256} << 20;
 };
 
 /// Slots of one group or of all; a shared page counts once, with the mean fill of its holders.

@@ -1,8 +1,12 @@
 #include "kv/kv_cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
+#include <random>
 #include <utility>
+#include <vector>
 
 #include "core/units.h"
 
@@ -137,6 +141,44 @@ TEST(KvCache, ValidateNamesBytesThatNobodyOwns) {
   EXPECT_TRUE(cache->validate(100).ok());
   staging.reset();
   EXPECT_TRUE(cache->validate().ok());
+}
+
+/// Bytes of a pool's range that are in memory now, as the kernel says.
+std::uint64_t resident_bytes(const PagePool& pool) {
+  const std::uint64_t unit = system_page_bytes();
+  const std::uint64_t units =
+      static_cast<std::uint64_t>(pool.max_pages()) * pool.stride_bytes() / unit;
+  std::vector<unsigned char> present(units);
+  EXPECT_EQ(mincore(pool.base(PageId(0)), units * unit, present.data()), 0);
+  const auto in_memory = [](unsigned char state) { return (state & 1U) != 0; };
+  return unit *
+         static_cast<std::uint64_t>(std::count_if(present.begin(), present.end(), in_memory));
+}
+
+TEST(KvCache, ASmallBudgetHoldsForResidentMemoryToo) {
+  const KvPageLayout layout{
+      .layers = 30, .kv_heads = 3, .head_dim = 64, .page_tokens = 32, .format = KvFormat::kF16};
+  const auto cache = make_cache({.groups = {{layout}, {layout, 200}}, .budget_bytes = 48 * kMiB});
+  std::mt19937 random(5);
+  std::vector<SequenceHandle> sequences;
+  for (int step = 0; step < 200; ++step) {
+    if (sequences.size() < 5) sequences.push_back(cache->try_create_sequence());
+    const std::size_t which = random() % sequences.size();
+    Sequence& sequence = *sequences[which];
+    const Position size = sequence.size();
+    if (random() % 4 == 0 || !sequence.try_append(static_cast<std::int32_t>(random() % 200))) {
+      sequences.erase(sequences.begin() + static_cast<std::ptrdiff_t>(which));
+    } else {
+      for (const LayerGroupId group : {kGroup0, kGroup1})
+        for (const KvPageRef& page : sequence.view(group).pages)
+          if (page.first_position >= size)
+            std::fill_n(page.base, layout.page_bytes(), std::byte{1});
+    }
+    for (const LayerGroupId group : {kGroup0, kGroup1})
+      ASSERT_LE(resident_bytes(cache->pool(group)), cache->pool(group).counters().page_bytes);
+  }
+  sequences.clear();
+  EXPECT_EQ(resident_bytes(cache->pool(kGroup0)) + resident_bytes(cache->pool(kGroup1)), 0U);
 }
 
 TEST(KvCacheDeathTest, SequencesDieBeforeTheirCache) {

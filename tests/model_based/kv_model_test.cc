@@ -56,7 +56,7 @@ KvCacheConfig config_of(const Case& c, int page_tokens, KvFormat format) {
 class KvModel : public testing::TestWithParam<Case> {};
 
 TEST_P(KvModel, ViewsEqualTheOracleAfterEveryOperation) {
-  const std::uint64_t steps = number_from_environment("MEMDECAY_STEPS", 600);
+  const std::uint64_t steps = number_from_environment("MEMDECAY_STEPS", 400);
   for (const std::uint64_t seed : seeds()) {
     ReferenceCache::Counts sum;
     for (const int page_tokens : {16, 32, 64}) {
