@@ -18,7 +18,7 @@ template <class T, int kSpan, int kStep = 0>
 MEMDECAY_INLINE void stream_steps(const std::byte* chunk, const std::int8_t* y,
                                   __m512i (&sums)[T::kSpanBlocks * T::kSubBlocks]) {
   if constexpr (kStep < T::kSteps) {
-    Codes u[T::kCodes];
+    Unit u[T::kCodes];
     T::template codes<kSpan, kStep>(chunk, u);
     MEMDECAY_UNROLL
     for (int n = 0; n < T::kCodes; ++n) {

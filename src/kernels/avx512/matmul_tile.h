@@ -32,7 +32,7 @@ MEMDECAY_INLINE void unpack_steps(const std::byte* chunk, std::uint8_t* out) {
   } else if constexpr (kStep == T::kSteps) {
     unpack_steps<T, kSpan + 1, 0>(chunk, out);
   } else {
-    Codes u[T::kCodes];
+    Unit u[T::kCodes];
     T::template codes<kSpan, kStep>(chunk, u);
     MEMDECAY_UNROLL
     for (int n = 0; n < T::kCodes; ++n) {
@@ -92,7 +92,7 @@ MEMDECAY_INLINE void tile_sums(const UnpackedPanel* panels, int unit, const std:
                                std::ptrdiff_t stride, __m512i (&sums)[kPanels][kColumns]) {
   MEMDECAY_UNROLL
   for (int g = 0; g < kGroups; ++g) {
-    Codes u[kPanels];
+    Unit u[kPanels];
     MEMDECAY_UNROLL
     for (int p = 0; p < kPanels; ++p) {
       u[p] = _mm512_load_si512(panels[p].codes + (unit + g) * static_cast<int>(kUnitBytes));

@@ -1,0 +1,243 @@
+// Many columns: a panel is unpacked once into a buffer in L1 and meets all columns there.
+//
+// The buffer holds codes below 64, or two planes of nibbles for byte codes: so products gather in
+// 16 bits for kFlush groups before they are widened (byte codes widened one by one would cost half
+// as much again). Offsets are applied as if all codes had an offset of 128: the widening multiplies
+// by 2^kShift and the scales carry 2^-kShift, both exact.
+#pragma once
+
+#include "kernels/avx2/matmul_stream.h"
+
+#include "kernels/target_avx2.h"
+
+namespace memdecay::avx2 {
+
+/// Inputs per pass: the codes of a panel then take 8 KiB, 16 in two planes.
+inline constexpr int kTileInputs = 512;
+inline constexpr int kTileBlocks = kTileInputs / kActivationBlock;
+
+/// How a tile is shaped for a type, so that 16 registers suffice.
+template <class T>
+struct TileShape {
+  static constexpr bool kPlanes = T::kFlush == 1;  ///< two planes of nibbles
+  static constexpr int kGroups = 8 / T::kSubBlocks;
+  static constexpr int kFlush = kPlanes ? 8 : std::min(T::kFlush, kGroups);
+  static constexpr int kHalves = kPlanes ? 1 : 2;  ///< 8 or 16 rows
+  static constexpr int kColumns = kPlanes || kFlush == kGroups ? 6 : 3;
+  static constexpr int kSubBlocks = T::kSubBlocks;
+  static constexpr bool kHasMin = T::kHasMin;
+  static constexpr int kShift = T::kShift;
+  static constexpr int kUnitStride = static_cast<int>(kUnitBytes) * (kPlanes ? 2 : 1);
+};
+
+/// Unpacked codes and scales of one panel, [block][group][plane] and [block][sub-block].
+struct UnpackedPanel {
+  alignas(64) std::uint8_t codes[kTileBlocks * 8 * kUnitBytes * 2];
+  alignas(64) float scales[kTileBlocks * 2 * kPanelRows];
+  alignas(64) float mins[kTileBlocks * 2 * kPanelRows];
+};
+
+MEMDECAY_INLINE void store_unit(std::uint8_t* out, Unit u) {
+  _mm256_store_si256(reinterpret_cast<__m256i*>(out), u.half[0]);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(out + 32), u.half[1]);
+}
+
+template <class T, int kSpan = 0, int kStep = 0>
+MEMDECAY_INLINE void unpack_steps(const std::byte* chunk, std::uint8_t* out) {
+  constexpr int kSpans = T::kChunkInputs / kActivationBlock / T::kSpanBlocks;
+  if constexpr (kSpan == kSpans) {
+    return;
+  } else if constexpr (kStep == T::kSteps) {
+    unpack_steps<T, kSpan + 1, 0>(chunk, out);
+  } else {
+    Unit u[T::kCodes];
+    T::template codes<kSpan, kStep>(chunk, u);
+    MEMDECAY_UNROLL
+    for (int n = 0; n < T::kCodes; ++n) {
+      const int block = kSpan * T::kSpanBlocks + (T::kSpanBlocks == 1 ? 0 : n);
+      const int group = T::kSpanBlocks == 1 ? kStep + n * T::kSteps : kStep;
+      std::uint8_t* to = out + (block * 8 + group) * TileShape<T>::kUnitStride;
+      if constexpr (TileShape<T>::kPlanes) {
+        store_unit(to, take_bits<0, 0, 15>(u[n]));
+        store_unit(to + kUnitBytes, take_bits<4, 0, 15>(u[n]));
+      } else {
+        store_unit(to, u[n]);
+      }
+    }
+    unpack_steps<T, kSpan, kStep + 1>(chunk, out);
+  }
+}
+
+template <class T>
+MEMDECAY_INLINE void unpack_chunk(const std::byte* chunk, std::uint8_t* codes, float* scales,
+                                  float* mins) {
+  unpack_steps<T>(chunk, codes);
+  ChunkScales<T> s;
+  T::scales(chunk, s.s, s.m);
+  const __m256 unshift = _mm256_set1_ps(1.0f / static_cast<float>(1 << T::kShift));
+  MEMDECAY_UNROLL
+  for (int i = 0; i < ChunkScales<T>::kCount; ++i) {
+    MEMDECAY_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      const int at = i * kPanelRows + 8 * h;
+      _mm256_store_ps(scales + at, _mm256_mul_ps(s.s[i].half[h], unshift));
+      if constexpr (T::kHasMin) _mm256_store_ps(mins + at, s.m[i].half[h]);
+    }
+  }
+}
+
+template <class T>
+inline void unpack_panel(const std::byte* chunk, std::size_t chunks, UnpackedPanel& out) {
+  constexpr std::size_t kCodeBytes =
+      static_cast<std::size_t>(T::kChunkInputs / 4 * TileShape<T>::kUnitStride);
+  constexpr std::size_t kScales = static_cast<std::size_t>(ChunkScales<T>::kCount) * kPanelRows;
+  for (std::size_t c = 0; c < chunks; ++c) {
+    unpack_chunk<T>(chunk + c * T::kChunkBytes, out.codes + c * kCodeBytes,
+                    out.scales + c * kScales, out.mins + c * kScales);
+  }
+}
+
+/// The column slices that a tile reads; block 0 is the first of the pass.
+struct TileColumns {
+  const std::int8_t* codes;
+  const float* scale;
+  const std::int32_t* offset;  ///< per 32 or per 16, as the type needs
+  const float* scaled_sum;     ///< likewise
+  std::ptrdiff_t stride;       ///< bytes from one column to the next
+};
+
+template <typename Value>
+MEMDECAY_INLINE Value at_column(const Value* first, std::ptrdiff_t stride, int column) {
+  Value value;
+  __builtin_memcpy(&value, reinterpret_cast<const std::byte*>(first) + column * stride,
+                   sizeof(value));
+  return value;
+}
+
+/// Products of kFlush groups in 16 bits, for each plane.
+template <class Shape, int kColumns>
+MEMDECAY_INLINE void tile_pairs(
+    const std::uint8_t* codes, const std::int8_t* y, std::ptrdiff_t stride,
+    __m256i (&pairs)[Shape::kPlanes ? 2 : 1][Shape::kHalves][kColumns]) {
+  constexpr int kPlanes = Shape::kPlanes ? 2 : 1;
+  MEMDECAY_UNROLL
+  for (int g = 0; g < Shape::kFlush; ++g) {
+    __m256i u[kPlanes][Shape::kHalves];
+    MEMDECAY_UNROLL
+    for (int plane = 0; plane < kPlanes; ++plane) {
+      MEMDECAY_UNROLL
+      for (int h = 0; h < Shape::kHalves; ++h) {
+        u[plane][h] = load_32(codes + g * Shape::kUnitStride + plane * 64 + h * 32);
+      }
+    }
+    MEMDECAY_UNROLL
+    for (int c = 0; c < kColumns; ++c) {
+      std::int32_t four = 0;
+      __builtin_memcpy(&four, y + c * stride + 4 * g, 4);
+      const __m256i v = _mm256_set1_epi32(four);
+      MEMDECAY_UNROLL
+      for (int plane = 0; plane < kPlanes; ++plane) {
+        MEMDECAY_UNROLL
+        for (int h = 0; h < Shape::kHalves; ++h) {
+          const __m256i products = _mm256_maddubs_epi16(u[plane][h], v);
+          __m256i& pair = pairs[plane][h][c];
+          pair = g == 0 ? products : _mm256_add_epi16(pair, products);
+        }
+      }
+    }
+  }
+}
+
+/// The exact sums of one sub-block, offset included.
+template <class Shape, int kColumns>
+MEMDECAY_INLINE void tile_sums(const std::uint8_t* codes, const TileColumns& columns, int at,
+                               __m256i (&sums)[Shape::kHalves][kColumns]) {
+  constexpr int kPlanes = Shape::kPlanes ? 2 : 1;
+  const __m256i widen = _mm256_set1_epi16(1 << Shape::kShift);
+  MEMDECAY_UNROLL
+  for (int g = 0; g < Shape::kGroups; g += Shape::kFlush) {
+    __m256i pairs[kPlanes][Shape::kHalves][kColumns];
+    tile_pairs<Shape, kColumns>(codes + (at * Shape::kGroups + g) * Shape::kUnitStride,
+                                columns.codes + (at * Shape::kGroups + g) * 4, columns.stride,
+                                pairs);
+    MEMDECAY_UNROLL
+    for (int c = 0; c < kColumns; ++c) {
+      MEMDECAY_UNROLL
+      for (int h = 0; h < Shape::kHalves; ++h) {
+        __m256i sum = _mm256_madd_epi16(pairs[0][h][c], widen);
+        if constexpr (Shape::kPlanes) {
+          sum = _mm256_add_epi32(
+              sum, _mm256_madd_epi16(pairs[kPlanes - 1][h][c], _mm256_set1_epi16(16)));
+        }
+        if (g > 0) {
+          sum = _mm256_add_epi32(sum, sums[h][c]);
+        } else if constexpr (!Shape::kHasMin) {
+          sum = _mm256_add_epi32(
+              sum, _mm256_set1_epi32(at_column(columns.offset + at, columns.stride, c)));
+        }
+        sums[h][c] = sum;
+      }
+    }
+  }
+}
+
+/// out[c] += the rows of kHalves halves times kColumns columns over `blocks` blocks.
+/// `half` is the first half.
+template <class Shape, int kColumns>
+inline void tile(const UnpackedPanel& panel, int half, const TileColumns& columns, int blocks,
+                 float* out, bool first) {
+  constexpr int kSubBlocks = Shape::kSubBlocks;
+  const std::ptrdiff_t stride = columns.stride;
+  const std::uint8_t* codes = panel.codes + 32 * half;
+  const float* scales = panel.scales + 8 * half;
+  const float* mins = panel.mins + 8 * half;
+  out += 8 * half;
+  if (first) {
+    for (int c = 0; c < kColumns; ++c) {
+      for (int h = 0; h < Shape::kHalves; ++h) {
+        _mm256_store_ps(out + c * kPanelRows + 8 * h, _mm256_setzero_ps());
+      }
+    }
+  }
+  for (int b = 0; b < blocks; ++b) {
+    __m256 t[Shape::kHalves][kColumns];
+    MEMDECAY_UNROLL
+    for (int sub = 0; sub < kSubBlocks; ++sub) {
+      const int at = b * kSubBlocks + sub;
+      __m256i sums[Shape::kHalves][kColumns];
+      tile_sums<Shape, kColumns>(codes, columns, at, sums);
+      MEMDECAY_UNROLL
+      for (int h = 0; h < Shape::kHalves; ++h) {
+        const __m256 scale = _mm256_load_ps(scales + at * kPanelRows + 8 * h);
+        MEMDECAY_UNROLL
+        for (int c = 0; c < kColumns; ++c) {
+          const __m256 sum = _mm256_cvtepi32_ps(sums[h][c]);
+          t[h][c] = sub == 0 ? _mm256_mul_ps(sum, scale) : _mm256_fmadd_ps(sum, scale, t[h][c]);
+        }
+      }
+    }
+    MEMDECAY_UNROLL
+    for (int c = 0; c < kColumns; ++c) {
+      MEMDECAY_UNROLL
+      for (int h = 0; h < Shape::kHalves; ++h) {
+        float* to = out + c * kPanelRows + 8 * h;
+        __m256 acc = _mm256_fmadd_ps(
+            t[h][c], _mm256_set1_ps(at_column(columns.scale + b, stride, c)), _mm256_load_ps(to));
+        if constexpr (Shape::kHasMin) {
+          MEMDECAY_UNROLL
+          for (int sub = 0; sub < kSubBlocks; ++sub) {
+            const int at = b * kSubBlocks + sub;
+            acc =
+                _mm256_fmadd_ps(_mm256_load_ps(mins + at * kPanelRows + 8 * h),
+                                _mm256_set1_ps(at_column(columns.scaled_sum + at, stride, c)), acc);
+          }
+        }
+        _mm256_store_ps(to, acc);
+      }
+    }
+  }
+}
+
+}  // namespace memdecay::avx2
+
+#include "kernels/target_end.h"
