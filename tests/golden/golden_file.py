@@ -23,7 +23,8 @@ The bucketed KL of a candidate q against it, with Q_rest the sum of q over the i
 
     KL = sum_listed p * (log p - log q) + P_rest * (log P_rest - log Q_rest)
 
-It is a lower bound of the whole KL (data-processing inequality), and equal to it when all are listed.
+It is a lower bound of the whole KL (data-processing inequality), and equal to it when all are
+listed.
 """
 
 import dataclasses

@@ -34,7 +34,7 @@ def summary(klds: np.ndarray, same: np.ndarray, target_log_probs: np.ndarray) ->
 
 
 def check_tokens(candidate: kl_base.KlBase, golden: golden_file.Golden) -> None:
-    """The first token of a chunk may differ: llama-perplexity puts BOS there but does not save it."""
+    """The first token of a chunk may differ: llama-perplexity puts BOS there, not in the file."""
     same = np.array_equal(candidate.tokens[:, 1:], golden.tokens[:, 1:])
     if candidate.n_ctx != golden.n_ctx or not same:
         raise SystemExit("the candidate ran on other tokens than the golden file holds")

@@ -1,4 +1,4 @@
-"""Reads and writes the logits file of `llama-perplexity --save-all-logits` (docs/formats/kl_base.md).
+"""Reads and writes the logits file of llama-perplexity (docs/formats/kl_base.md).
 
 Lossy: 16 bits a value. The error floor is in the format's document.
 """

@@ -60,7 +60,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--full", help="all log-probabilities as a .npy of float32")
     parser.add_argument("--kl-base", help="all log-probabilities as llama-perplexity keeps them")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--double", action="store_true", help="compute in fp64, to know fp32's noise")
+    parser.add_argument("--double", action="store_true", help="in fp64, to know fp32's noise")
     return parser.parse_args()
 
 
@@ -74,7 +74,7 @@ def wanted_bos(meta) -> int | None:
 def make(path: str, ids: list[int], ctx: int, chunks: int, first: int, list_all: bool = False,
          full_path: str | None = None, base_path: str | None = None,
          dtype: torch.dtype = torch.float32) -> golden_file.Golden:  # fmt: skip
-    """Evaluates the model and returns what the golden file holds; writes the long forms if asked."""
+    """Evaluates the model; returns what the golden file holds, writes the long forms if asked."""
     model, meta = load_model(path, dtype)
     tokens = cut_chunks(ids, ctx, chunks, wanted_bos(meta))
     n_vocab = model.config.vocab_size

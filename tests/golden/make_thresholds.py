@@ -12,7 +12,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 EXACT = {"mean_kld": 1e-5, "same_top": 0.998}
-# Whole vocabulary listed, few positions; llama.cpp's own mean is 0.001 to 0.006 for quantized types.
+# Whole vocabulary, few positions; llama.cpp's own mean is 0.001 to 0.006 for quantized types.
 TINY = {"exact": {"mean_kld": 1e-6, "same_top": 1.0}, "fast": {"mean_kld": 0.01}}
 KEPT = ("mean_kld", "p99_kld", "same_top")
 
@@ -20,7 +20,8 @@ KEPT = ("mean_kld", "p99_kld", "same_top")
 def main() -> None:
     models = {}
     for path in sys.argv[1:]:
-        for name, result in json.loads(pathlib.Path(path).read_text())["results"].items():
+        results = json.loads(pathlib.Path(path).read_text())["results"]
+        for name, result in results.items():
             judged = result["judged_here"]
             models[name] = {
                 "model": result["model"],

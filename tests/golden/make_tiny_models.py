@@ -18,7 +18,8 @@ import pathlib
 import struct
 
 VOCAB = 317  # a prime: no panel width divides it
-F32, F16, BF16 = 0, 1, 30
+F32 = 0
+PLAIN_TYPES = {"F32": F32, "F16": 1, "BF16": 30}
 
 
 class BlockType:
@@ -44,7 +45,7 @@ BLOCK_TYPES = {
     "Q6_K": BlockType(14, 256, 210, 208, spread=1370.0),
     "IQ4_NL": BlockType(20, 32, 18, 0, spread=68.7),
 }
-TYPES = ["F32", "F16", "BF16", *BLOCK_TYPES]
+TYPES = [*PLAIN_TYPES, *BLOCK_TYPES]
 
 
 def random_bytes(seed: str, count: int) -> bytes:
@@ -242,7 +243,7 @@ class TensorMaker:
     def matrix(self, tensor: str, row: int, rows: int, spread: float | None = None) -> None:
         kind = self._types[self._matrices % len(self._types)]
         self._matrices += 1
-        number = BLOCK_TYPES[kind].number if kind in BLOCK_TYPES else {"F32": 0, "F16": 1}.get(kind, 30)
+        number = PLAIN_TYPES[kind] if kind in PLAIN_TYPES else BLOCK_TYPES[kind].number
         spread = spread or 1 / math.sqrt(row)
         content = tensor_bytes(f"{self._name}/{tensor}", kind, row * rows, spread)
         self._file.add(tensor, (row, rows), number, content)
