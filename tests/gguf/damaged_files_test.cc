@@ -33,7 +33,7 @@ Status use_whole(const Result<GgufFile>& file) {
     if (const auto strings = array.strings(); strings.ok())
       for (const std::string_view text : *strings) seen += text.size();
     if (const auto numbers = array.numbers<std::int64_t>(); numbers.ok())
-      for (std::size_t n = 0; n < numbers->size(); ++n) seen += (*numbers)[n] != 0 ? 1 : 0;
+      for (std::size_t n = 0; n < numbers->size(); ++n) seen += (*numbers)[n] != 0 ? 1U : 0U;
   }
   MEMDECAY_ASSIGN_OR_RETURN(const ModelConfig config, ModelConfig::read(*file));
   MEMDECAY_ASSIGN_OR_RETURN(const ModelTensors tensors, ModelTensors::find(*file, config));

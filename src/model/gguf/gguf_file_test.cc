@@ -21,9 +21,8 @@ std::string failure_of(const std::vector<std::byte>& bytes) {
 }
 
 std::string failure_of(std::string text) {
-  std::vector<std::byte> bytes(text.size());
-  std::memcpy(bytes.data(), text.data(), text.size());
-  return failure_of(bytes);
+  const auto bytes = std::as_bytes(std::span(text));
+  return failure_of(std::vector<std::byte>(bytes.begin(), bytes.end()));
 }
 
 GgufBuilder typical() {
