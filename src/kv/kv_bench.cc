@@ -12,6 +12,7 @@
 
 #include "core/check.h"
 #include "kv/kv_cache.h"
+#include "kv/take_for_test.h"
 
 namespace memdecay {
 namespace {
@@ -134,12 +135,12 @@ void allocate_and_release(benchmark::State& state) {
   const auto pages = static_cast<std::int32_t>(state.range(0));
   const auto pool = std::move(PagePool::create(*budget, tiny, pages)).value();
   std::vector<PageHandle> held;
-  for (std::int32_t i = 0; i < pages / 2; ++i) held.push_back(*pool->try_allocate());
+  for (std::int32_t i = 0; i < pages / 2; ++i) held.push_back(take_page(*pool));
   std::mt19937 random(1);
   for (auto _ : state) {
     PageHandle& page = held[random() % held.size()];
     page.reset();
-    page = *pool->try_allocate();
+    page = take_page(*pool);
   }
 }
 BENCHMARK(allocate_and_release)->ArgName("pages")->RangeMultiplier(10)->Range(1000, 1000000);

@@ -1,4 +1,5 @@
 #include "kv/kv_budget.h"
+#include "kv/take_for_test.h"
 
 #include <gtest/gtest.h>
 
@@ -43,7 +44,7 @@ TEST(KvBudget, TheLimitIsExact) {
 
 TEST(KvBudget, ReservationsMoveSplitAndMerge) {
   const auto budget = make_budget(100);
-  BudgetReservation whole = *budget->try_reserve(50);
+  BudgetReservation whole = take_bytes(*budget, 50);
   BudgetReservation part = whole.split(20);
   EXPECT_EQ(whole.bytes(), 30U);
   EXPECT_EQ(part.bytes(), 20U);
@@ -55,7 +56,7 @@ TEST(KvBudget, ReservationsMoveSplitAndMerge) {
   none.merge(BudgetReservation());
   none.merge(whole.split(10));
   EXPECT_EQ(none.bytes(), 10U);
-  BudgetReservation other = *budget->try_reserve(5);
+  BudgetReservation other = take_bytes(*budget, 5);
   other = std::move(none);  // gives its own 5 back
   EXPECT_EQ(budget->current_bytes(), 50U);
   other.release();
@@ -66,8 +67,8 @@ TEST(KvBudget, ReservationsMoveSplitAndMerge) {
 TEST(KvBudgetDeathTest, MisuseIsABug) {
   const auto budget = make_budget(100);
   const auto elsewhere = make_budget(100);
-  BudgetReservation a = *budget->try_reserve(10);
-  BudgetReservation b = *elsewhere->try_reserve(10);
+  BudgetReservation a = take_bytes(*budget, 10);
+  BudgetReservation b = take_bytes(*elsewhere, 10);
   EXPECT_DEATH(static_cast<void>(a.split(11)), "CHECK failed");
   EXPECT_DEATH(a.merge(std::move(b)), "CHECK failed");
   EXPECT_DEATH(

@@ -32,9 +32,7 @@ std::unique_ptr<KvCache> make_cache(const KvCacheConfig& config) {
 }
 
 TEST(KvCache, RefusesWhatCannotWorkInWords) {
-  const auto refuse = [](KvCacheConfig config) {
-    return KvCache::create(std::move(config)).status();
-  };
+  const auto refuse = [](const KvCacheConfig& config) { return KvCache::create(config).status(); };
   EXPECT_EQ(refuse({.groups = {}}).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(refuse({.groups = {{small_layout()}}, .budget_bytes = 0}).code(),
             StatusCode::kInvalidArgument);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/units.h"
+#include "kv/take_for_test.h"
 
 // A sanitizer's allocator needs new memory at any time, so it is never denied there.
 #if defined(__has_feature)
@@ -36,11 +37,10 @@ TEST_F(PagePoolTest, ChargesTablesThenStrides) {
   EXPECT_EQ(pool->stride_bytes(), 8192U);
   const std::uint64_t tables = budget_->current_bytes();
   EXPECT_EQ(tables, PagePool::table_bytes_for(10));
-  auto a = pool->try_allocate();
-  auto b = pool->try_allocate();
-  ASSERT_TRUE(a && b);
+  auto a = take_page(*pool);
+  const auto b = take_page(*pool);
   EXPECT_EQ(budget_->current_bytes(), tables + 2 * 8192);
-  auto c = a->share();  // references cost nothing
+  auto c = a.share();  // references cost nothing
   EXPECT_EQ(budget_->current_bytes(), tables + 2 * 8192);
   a.reset();
   EXPECT_EQ(budget_->current_bytes(), tables + 2 * 8192);
@@ -53,12 +53,11 @@ TEST_F(PagePoolTest, PagesAreZeroEachTimeTheyAreHandedOut) {
   for (int round = 0; round < 3; ++round) {
     std::vector<PageHandle> pages;
     for (int i = 0; i < 3; ++i) {
-      auto page = pool->try_allocate();
-      ASSERT_TRUE(page);
-      const auto* const bytes = page->base();
+      auto page = take_page(*pool);
+      const auto* const bytes = page.base();
       for (std::size_t b = 0; b < pool->stride_bytes(); ++b) ASSERT_EQ(bytes[b], std::byte{0});
-      std::memset(page->base(), 0xFF, pool->stride_bytes());
-      pages.push_back(*std::move(page));
+      std::memset(page.base(), 0xFF, pool->stride_bytes());
+      pages.push_back(std::move(page));
     }
     EXPECT_FALSE(pool->try_allocate());
   }
@@ -66,7 +65,7 @@ TEST_F(PagePoolTest, PagesAreZeroEachTimeTheyAreHandedOut) {
 
 TEST_F(PagePoolTest, ReferencesAndCounters) {
   const auto pool = make_pool(4);
-  auto a = *pool->try_allocate();
+  auto a = take_page(*pool);
   EXPECT_TRUE(a.exclusive());
   EXPECT_EQ(pool->counters().shared_pages, 0);
   {
@@ -96,12 +95,12 @@ TEST_F(PagePoolTest, TheLowestFreePageComesFirst) {
   const auto pool = make_pool(100);
   std::vector<PageHandle> pages;
   for (int i = 0; i < 80; ++i) {
-    pages.push_back(*pool->try_allocate());
+    pages.push_back(take_page(*pool));
     EXPECT_EQ(pages.back().id(), PageId(i));
   }
   pages[70].reset();
   pages[5].reset();
-  EXPECT_EQ(pool->try_allocate()->id(), PageId(5));
+  EXPECT_EQ(take_page(*pool).id(), PageId(5));
 }
 
 TEST_F(PagePoolTest, NoRoomIsAnAnswerAndChangesNothing) {
@@ -118,9 +117,9 @@ TEST_F(PagePoolTest, NoRoomIsAnAnswerAndChangesNothing) {
 
 TEST_F(PagePoolTest, CopyIsPrivateAndComplete) {
   const auto pool = make_pool(4);
-  auto source = *pool->try_allocate();
+  auto source = take_page(*pool);
   std::memset(source.base(), 0x5A, kLayout.page_bytes());
-  auto paid = *budget_->try_reserve(pool->stride_bytes());
+  auto paid = take_bytes(*budget_, pool->stride_bytes());
   ASSERT_TRUE(pool->try_prepare(1));
   const auto copy = pool->copy(source, paid);
   EXPECT_EQ(paid.bytes(), 0U);

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <string>
 #include <utility>
@@ -20,6 +19,8 @@
 
 #include "core/check.h"
 #include "kv/kv_cache.h"
+#include "kv/slot_pattern.h"
+#include "kv/take_for_test.h"
 
 namespace memdecay {
 
@@ -71,6 +72,7 @@ class ReferenceCache {
   };
   static constexpr std::size_t kMostSequences = 6;
   static constexpr std::int32_t kMostTokens = 400;
+  static constexpr std::uint64_t kGroupStep = std::uint64_t{1} << 32;  // groups hold other values
 
   static std::unique_ptr<KvCache> make(const KvCacheConfig& config) {
     auto cache = KvCache::create(config);
@@ -183,7 +185,7 @@ class ReferenceCache {
     done_ = "release the ballast";
     if (cache_->budget().limit_bytes() == KvBudget::kUnlimited || choose(2) == 0) return {};
     const std::uint64_t leave = std::min<std::uint64_t>(choose(24 * 1024), free_bytes());
-    ballast_ = *cache_->budget().try_reserve(free_bytes() - leave);
+    ballast_ = take_bytes(cache_->budget(), free_bytes() - leave);
     done_ = fmt::format("squeeze to {} free bytes", leave);
     return {};
   }
@@ -212,68 +214,21 @@ class ReferenceCache {
     for (const KvPageRef& page : view.pages) {
       if (page.first_position != position) return fmt::format("no position {}", position);
       for (std::int32_t slot = 0; slot < page.filled; ++slot, ++position)
-        if (!holds(*view.layout, page, slot, g, pair.markers[static_cast<std::size_t>(position)]))
+        if (!SlotPattern(*view.layout, page, slot)
+                 .holds(pair.markers[static_cast<std::size_t>(position)] + kGroupStep * g))
           return fmt::format("position {} holds other values", position);
       for (std::int32_t slot = page.filled; slot < view.layout->page_tokens; ++slot)
-        if (!finite(*view.layout, page, slot)) return "an unfilled slot is not finite";
+        if (!SlotPattern(*view.layout, page, slot).finite())
+          return "an unfilled slot is not finite";
     }
     return position == size ? "" : fmt::format("ends at {} of {}", position, size);
   }
 
-  template <typename Visit>  // Visit(address, layer * heads * 2 * dim + ...): false stops
-  static bool each_value(const KvPageLayout& layout, const KvPageRef& page, std::int32_t slot,
-                         const Visit& visit) {
-    std::uint32_t number = 0;
-    for (int layer = 0; layer < layout.layers; ++layer)
-      for (int head = 0; head < layout.kv_heads; ++head)
-        for (int d = 0; d < layout.head_dim; ++d, number += 2) {
-          std::byte* const keys = page.base + layout.head_offset(layer, head);
-          std::byte* const values = keys + layout.half_head_bytes();
-          const std::size_t bytes = kv_element_bytes(layout.format);
-          const auto k_at = static_cast<std::size_t>(d * layout.page_tokens + slot);
-          const auto v_at = static_cast<std::size_t>(slot * layout.head_dim + d);
-          if (!visit(keys + k_at * bytes, number)) return false;
-          if (!visit(values + v_at * bytes, number + 1)) return false;
-        }
-    return true;
-  }
-
-  /// A finite value's bits in the low bytes, from all that identifies it.
-  static std::uint32_t value_bits(const KvPageLayout& layout, std::uint32_t marker, std::size_t g,
-                                  std::uint32_t number) {
-    std::uint32_t x = marker * 0x9E3779B1U + number * 0x85EBCA77U + static_cast<std::uint32_t>(g);
-    x = (x ^ (x >> 15)) * 0x2C1B3C6DU;
-    x ^= x >> 13;
-    return layout.format == KvFormat::kF16 ? x & 0xBBFFU : x & 0xBF7FFFFFU;
-  }
-  static std::uint32_t load(const KvPageLayout& layout, const std::byte* at) {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, at, kv_element_bytes(layout.format));
-    return bits;
-  }
-
-  static bool holds(const KvPageLayout& layout, const KvPageRef& page, std::int32_t slot,
-                    std::size_t g, std::uint32_t marker) {
-    return each_value(layout, page, slot, [&](const std::byte* at, std::uint32_t number) {
-      return load(layout, at) == value_bits(layout, marker, g, number);
-    });
-  }
-  static bool finite(const KvPageLayout& layout, const KvPageRef& page, std::int32_t slot) {
-    const std::uint32_t exponent = layout.format == KvFormat::kF16 ? 0x7C00U : 0x7F800000U;
-    return each_value(layout, page, slot, [&](const std::byte* at, std::uint32_t) {
-      return (load(layout, at) & exponent) != exponent;
-    });
-  }
   void write(const Sequence& sequence, Position position, std::uint32_t marker) const {
     for (std::size_t g = 0; g < cache_->groups().size(); ++g) {
-      const KvPageLayout& layout = cache_->groups()[g].layout;
       const KvPageRef page = sequence.page_for_write(group_id(g), position);
       const std::int32_t slot = position - page.first_position;
-      each_value(layout, page, slot, [&](std::byte* at, std::uint32_t number) {
-        const std::uint32_t bits = value_bits(layout, marker, g, number);
-        std::memcpy(at, &bits, kv_element_bytes(layout.format));
-        return true;
-      });
+      SlotPattern(cache_->groups()[g].layout, page, slot).write(marker + kGroupStep * g);
     }
   }
 

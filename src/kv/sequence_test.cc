@@ -9,6 +9,7 @@
 
 #include "core/units.h"
 #include "kv/kv_cache.h"
+#include "kv/take_for_test.h"
 
 // A sanitizer's allocator needs new memory at any time, so it is never denied there.
 #if defined(__has_feature)
@@ -32,8 +33,8 @@ KvLayerGroup group(std::int32_t window, int page_tokens = 16) {
           window};
 }
 
-std::unique_ptr<KvCache> make_cache(KvCacheConfig config) {
-  return std::move(KvCache::create(std::move(config))).value();
+std::unique_ptr<KvCache> make_cache(const KvCacheConfig& config) {
+  return std::move(KvCache::create(config)).value();
 }
 
 /// What a view shows, as plain values that outlive it.
@@ -200,7 +201,7 @@ TEST(Sequence, EveryRefusalLeavesEverythingUnchanged) {
   const Snapshot before = snapshot(*cache, *sequence);
   KvBudget& budget = cache->budget();
   for (std::uint64_t leave = 0; leave < need; leave += leave % 4096 < 4000 ? 97 : 1) {
-    auto ballast = *budget.try_reserve(budget.free_bytes() - leave);
+    auto ballast = take_bytes(budget, budget.free_bytes() - leave);
     const std::uint64_t bytes = budget.current_bytes();
     const Room room = sequence->try_append(100);
     ASSERT_EQ(room.refusal, Room::Refusal::kBudget);
@@ -212,14 +213,14 @@ TEST(Sequence, EveryRefusalLeavesEverythingUnchanged) {
     ASSERT_EQ(snapshot(*cache, *sequence), before);
     ASSERT_TRUE(cache->validate(ballast.bytes()).ok());
   }
-  const auto ballast = *budget.try_reserve(budget.free_bytes() - need);
+  const auto ballast = take_bytes(budget, budget.free_bytes() - need);
   EXPECT_TRUE(sequence->try_append(100));
   EXPECT_EQ(budget.peak_bytes(), budget.limit_bytes());
 }
 
 TEST(Sequence, ARecordThatFindsNoRoomIsNull) {
   const auto cache = make_cache({.groups = {group(0)}, .budget_bytes = kMiB});
-  auto ballast = *cache->budget().try_reserve(cache->budget().free_bytes() - 10);
+  auto ballast = take_bytes(cache->budget(), cache->budget().free_bytes() - 10);
   EXPECT_EQ(cache->try_create_sequence(), nullptr);
   EXPECT_EQ(cache->sequence_count(), 0);
   ballast.release();
