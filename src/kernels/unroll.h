@@ -1,5 +1,6 @@
 // MEMDECAY_UNROLL before a loop of constant length: the compiler must unroll it fully, so that
 // arrays of vectors live in registers. MEMDECAY_INLINE: always inlined, for the same reason.
+// MEMDECAY_NOINLINE: a hot loop of its own, so that nothing around it competes for registers.
 #pragma once
 
 #if defined(__clang__)
@@ -8,3 +9,4 @@
 #define MEMDECAY_UNROLL _Pragma("GCC unroll 32")
 #endif
 #define MEMDECAY_INLINE inline __attribute__((always_inline))
+#define MEMDECAY_NOINLINE __attribute__((noinline))

@@ -160,8 +160,9 @@ class AttentionItem {
     load_state(block, state);
     softmax_tile<L>(scratch_.scores, kRows, state);
     store_state(tile, block, tile_number, state);
-    const ValueProduct product{scratch_.scores, state.decay, out_ + block.first * out_stride_,
-                               out_stride_, block.visible};
+    const ValueProduct product{
+        scratch_.scores, state.decay,   out_ + block.first * out_stride_,
+        out_stride_,     block.visible, block.first == 0 ? 2 * layout_.head_dim / tile.pages : 0};
     if (widen_) {
       add_panels<kRows>(tile, product);
     } else {
@@ -275,8 +276,15 @@ class AttentionItem {
   /// The columns from `column` on, as many at once as registers allow, then the rest.
   template <int kRows, int kVectors>
   void add_pages(const AttentionTile& tile, const ValueProduct& product, int column) {
-    for (; column + kVectors * L::kWidth <= layout_.head_dim; column += kVectors * L::kWidth) {
-      add_values_of_pages<L, kRows, kVectors>(tile, product, layout_.head_dim, column);
+    const int head_dim = layout_.head_dim;
+    for (; column + kVectors * L::kWidth <= head_dim; column += kVectors * L::kWidth) {
+      if (tile.page_slots == 16) {
+        add_values_of_pages<L, kRows, kVectors, 16>(tile, product, head_dim, column);
+      } else if (tile.page_slots == 32) {
+        add_values_of_pages<L, kRows, kVectors, 32>(tile, product, head_dim, column);
+      } else {
+        add_values_of_pages<L, kRows, kVectors, 64>(tile, product, head_dim, column);
+      }
     }
     if constexpr (kVectors > 1) add_pages<kRows, kVectors / 2>(tile, product, column);
   }
@@ -364,21 +372,21 @@ class AttentionItem {
 
   /// Page sums were taken relative to the maximum of their time.
   void rescale_page_sums() {
-    for (int page = 0; page < args_.page_count; ++page) {
-      float* sums = args_.page_sum + static_cast<std::ptrdiff_t>(page) * query_rows_;
-      const float* then = scratch_.tile_max + tile_of_page_[page] * query_rows_;
-      for (int r = 0; r < query_rows_; r += L::kWidth) {
-        alignas(64) float part[L::kWidth] = {};
-        alignas(64) float now[L::kWidth] = {};
-        const int n = std::min(L::kWidth, query_rows_ - r);
-        std::copy_n(sums + r, n, part);
-        std::copy_n(args_.max + r, n, now);
-        const typename L::Floats factor =
-            exp2_nonpositive<L>(L::sub(L::load(then + r), L::load(now)));
-        // A row that never saw a slot has -inf - -inf here; its sums are 0.
-        L::store(part, L::mul(L::load(part), factor));
-        for (int i = 0; i < n; ++i) {
-          sums[r + i] = sums[r + i] == 0.0f ? 0.0f : part[i];
+    for (int r = 0; r < query_rows_; r += L::kWidth) {
+      const int rows = std::min(L::kWidth, query_rows_ - r);
+      alignas(64) float now[L::kWidth] = {};
+      std::copy_n(args_.max + r, rows, now);
+      alignas(64) float factor[L::kWidth];
+      for (int page = 0; page < args_.page_count; ++page) {
+        const int tile = tile_of_page_[page];
+        if (page == 0 || tile != tile_of_page_[page - 1]) {
+          const float* then = scratch_.tile_max + tile * query_rows_ + r;
+          L::store(factor, exp2_nonpositive<L>(L::sub(L::load(then), L::load(now))));
+        }
+        float* sums = args_.page_sum + static_cast<std::ptrdiff_t>(page) * query_rows_ + r;
+        for (int i = 0; i < rows; ++i) {
+          // Where no slot was seen the factor may be 2^(-inf + inf).
+          if (sums[i] != 0.0f) sums[i] *= factor[i];
         }
       }
     }

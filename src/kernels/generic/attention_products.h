@@ -38,14 +38,30 @@ struct RegisterTile {
     }
   }
 
-  /// at[r][v] += a[r] * b[v], rows of a kStride floats apart.
-  template <int kStride>
-  MEMDECAY_INLINE void add_product(const float* a, const typename L::Floats (&b)[kVectors]) {
-    MEMDECAY_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      const typename L::Floats factor = L::set(a[r * kStride]);
+  /// at[r][v] += a[r] * load(v), rows of a kStride floats apart. Whichever operand is shorter is
+  /// held in registers.
+  template <int kStride, typename Load>
+  MEMDECAY_INLINE void add_product(const float* a, const Load& load) {
+    if constexpr (kRows <= kVectors) {
+      typename L::Floats factor[kRows];
       MEMDECAY_UNROLL
-      for (int v = 0; v < kVectors; ++v) at[r][v] = L::fma(factor, b[v], at[r][v]);
+      for (int r = 0; r < kRows; ++r) factor[r] = L::set(a[r * kStride]);
+      MEMDECAY_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        const typename L::Floats b = load(v);
+        MEMDECAY_UNROLL
+        for (int r = 0; r < kRows; ++r) at[r][v] = L::fma(factor[r], b, at[r][v]);
+      }
+    } else {
+      typename L::Floats b[kVectors];
+      MEMDECAY_UNROLL
+      for (int v = 0; v < kVectors; ++v) b[v] = load(v);
+      MEMDECAY_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        const typename L::Floats factor = L::set(a[r * kStride]);
+        MEMDECAY_UNROLL
+        for (int v = 0; v < kVectors; ++v) at[r][v] = L::fma(factor, b[v], at[r][v]);
+      }
     }
   }
 };
@@ -53,8 +69,8 @@ struct RegisterTile {
 /// Scores of kRows query rows against kVectors vectors of slots from `first_slot` of a tile of fp16
 /// pages.
 template <typename L, int kRows, int kVectors, int kPageSlots>
-void score_pages(const AttentionTile& tile, int first_slot, int head_dim, const float* q,
-                 float* scores) {
+MEMDECAY_NOINLINE void score_pages(const AttentionTile& tile, int first_slot, int head_dim,
+                                   const float* q, float* scores) {
   constexpr int kSlots = kVectors * L::kWidth;
   constexpr int kPages = kSlots > kPageSlots ? kSlots / kPageSlots : 1;
   const std::uint16_t* keys[kPages];
@@ -63,29 +79,40 @@ void score_pages(const AttentionTile& tile, int first_slot, int head_dim, const 
     keys[p] = reinterpret_cast<const std::uint16_t*>(tile.keys[first_slot / kPageSlots + p]) +
               first_slot % kPageSlots;
   }
+  // The values come next: their lines are asked for meanwhile, from all pages at once.
+  constexpr int kShareBytes = (kSlots < kPageSlots ? kSlots : kPageSlots) * 2;
+  const int values_offset =
+      (kPageSlots + first_slot % kPageSlots) * head_dim - first_slot % kPageSlots;
   RegisterTile<L, kRows, kVectors> sums;
   sums.clear();
   for (int d = 0; d < head_dim; ++d) {
-    typename L::Floats k[kVectors];
     MEMDECAY_UNROLL
-    for (int v = 0; v < kVectors; ++v) {
-      k[v] = L::load_half(keys[v * L::kWidth / kPageSlots] + d * kPageSlots +
-                          v * L::kWidth % kPageSlots);
+    for (int p = 0; p < kPages; ++p) {
+      MEMDECAY_UNROLL
+      for (int line = 0; line < kShareBytes; line += 64) {
+        _mm_prefetch(
+            reinterpret_cast<const char*>(keys[p] + values_offset) + d * kShareBytes + line,
+            _MM_HINT_T0);
+      }
     }
-    sums.template add_product<kQueryStride>(q + d, k);
+    sums.template add_product<kQueryStride>(q + d, [&](int v) {
+      return L::load_half(keys[v * L::kWidth / kPageSlots] + d * kPageSlots +
+                          v * L::kWidth % kPageSlots);
+    });
   }
   sums.template store<kAttentionTileSlots>(scores + first_slot);
 }
 
 /// The same from one panel of keys, [head_dim][2 vectors].
 template <typename L, int kRows>
-void score_panel(const float* panel, int head_dim, const float* q, float* scores) {
+MEMDECAY_NOINLINE void score_panel(const float* panel, int head_dim, const float* q,
+                                   float* scores) {
   RegisterTile<L, kRows, 2> sums;
   sums.clear();
   for (int d = 0; d < head_dim; ++d) {
     const float* row = panel + d * 2 * L::kWidth;
-    const typename L::Floats k[2] = {L::load(row), L::load(row + L::kWidth)};
-    sums.template add_product<kQueryStride>(q + d, k);
+    sums.template add_product<kQueryStride>(q + d,
+                                            [&](int v) { return L::load(row + v * L::kWidth); });
   }
   sums.template store<kAttentionTileSlots>(scores);
 }
@@ -97,6 +124,7 @@ struct ValueProduct {
   float* out = nullptr;
   std::ptrdiff_t out_stride = 0;
   const SlotRange* visible = nullptr;  ///< per page
+  int prefetch_bytes = 0;              ///< of each page of the next tile, per slot of this one
 };
 
 template <typename L, int kRows, int kVectors>
@@ -124,21 +152,22 @@ MEMDECAY_INLINE void store_values(const RegisterTile<L, kRows, kVectors>& sums,
 
 /// out = decay * out + weights * V for the dimensions of kVectors vectors from `column`, V read
 /// from fp16 pages.
-template <typename L, int kRows, int kVectors>
-void add_values_of_pages(const AttentionTile& tile, const ValueProduct& product, int head_dim,
-                         int column) {
+template <typename L, int kRows, int kVectors, int kPageSlots>
+MEMDECAY_NOINLINE void add_values_of_pages(const AttentionTile& tile, const ValueProduct& product,
+                                           int head_dim, int column) {
+  constexpr int kPages = kAttentionTileSlots / kPageSlots;
   RegisterTile<L, kRows, kVectors> sums;
   load_decayed(sums, product, column);
-  for (int p = 0; p < tile.pages; ++p) {
+  const int prefetch_bytes = column == 0 ? product.prefetch_bytes : 0;
+  for (int p = 0; p < kPages; ++p) {
     const SlotRange range = product.visible[p];
     const std::uint16_t* values = reinterpret_cast<const std::uint16_t*>(tile.keys[p]) +
-                                  (tile.page_slots + range.begin) * head_dim + column;
-    const float* weights = product.weights + p * tile.page_slots;
+                                  (kPageSlots + range.begin) * head_dim + column;
+    const float* weights = product.weights + p * kPageSlots;
     for (int slot = range.begin; slot < range.end; ++slot, values += head_dim) {
-      typename L::Floats v[kVectors];
-      MEMDECAY_UNROLL
-      for (int i = 0; i < kVectors; ++i) v[i] = L::load_half(values + i * L::kWidth);
-      sums.template add_product<kAttentionTileSlots>(weights + slot, v);
+      tile.template prefetch_next<kPages>(p * kPageSlots + slot, prefetch_bytes);
+      sums.template add_product<kAttentionTileSlots>(
+          weights + slot, [&](int v) { return L::load_half(values + v * L::kWidth); });
     }
   }
   store_values(sums, product, column);
@@ -146,20 +175,17 @@ void add_values_of_pages(const AttentionTile& tile, const ValueProduct& product,
 
 /// The same from one panel of values, [kAttentionTileSlots][2 vectors].
 template <typename L, int kRows, int kVectors>
-void add_values_of_panel(const AttentionTile& tile, const ValueProduct& product, const float* panel,
-                         int column) {
+MEMDECAY_NOINLINE void add_values_of_panel(const AttentionTile& tile, const ValueProduct& product,
+                                           const float* panel, int column) {
   RegisterTile<L, kRows, kVectors> sums;
   load_decayed(sums, product, column);
   for (int p = 0; p < tile.pages; ++p) {
     const SlotRange range = product.visible[p];
     const int first = p * tile.page_slots;
     for (int slot = first + range.begin; slot < first + range.end; ++slot) {
-      typename L::Floats v[kVectors];
-      MEMDECAY_UNROLL
-      for (int i = 0; i < kVectors; ++i) {
-        v[i] = L::load(panel + slot * 2 * L::kWidth + i * L::kWidth);
-      }
-      sums.template add_product<kAttentionTileSlots>(product.weights + slot, v);
+      const float* row = panel + slot * 2 * L::kWidth;
+      sums.template add_product<kAttentionTileSlots>(
+          product.weights + slot, [&](int v) { return L::load(row + v * L::kWidth); });
     }
   }
   store_values(sums, product, column);

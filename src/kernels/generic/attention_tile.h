@@ -20,8 +20,9 @@ struct AttentionTile {
   int first_page = 0;  ///< index in AttentionArgs::pages of page 0; may be negative
   const std::byte* keys[kMaxTilePages] = {};  ///< absent pages repeat a present one
   Position first_position[kMaxTilePages] = {};
-  int filled[kMaxTilePages] = {};  ///< 0 where absent
-  bool complete = true;            ///< every slot of every page is filled
+  int filled[kMaxTilePages] = {};                  ///< 0 where absent
+  bool complete = true;                            ///< every slot of every page is filled
+  const std::byte* next_keys[kMaxTilePages] = {};  ///< of the next tile, else of this one
 
   /// Cuts the tile that holds pages[index], and moves index to the next one.
   static AttentionTile take(const AttentionArgs& args, int& index) {
@@ -42,7 +43,26 @@ struct AttentionTile {
       tile.complete = tile.complete && tile.filled[p] == tile.page_slots;
     }
     index = tile.first_page + tile.pages;
+    for (int p = 0; p < tile.pages; ++p) {
+      tile.next_keys[p] = index + p < args.page_count
+                              ? args.pages[index + p].base + args.head_offset
+                              : tile.keys[p];
+    }
     return tile;
+  }
+
+  /// Asks for the next tile's keys, a share of every page at each of this tile's slots: several
+  /// streams at once are what memory serves best.
+  template <int kPages>
+  MEMDECAY_INLINE void prefetch_next(int slot, int share_bytes) const {
+    const int offset = slot * share_bytes;
+    if ((offset & 63) >= share_bytes) return;  // this line was asked for already
+    for (int line = offset; line < offset + share_bytes; line += 64) {
+      MEMDECAY_UNROLL
+      for (int p = 0; p < kPages; ++p) {
+        _mm_prefetch(reinterpret_cast<const char*>(next_keys[p] + line), _MM_HINT_T0);
+      }
+    }
   }
 
   /// Slots of page p that some query between positions low and high sees.

@@ -1,0 +1,168 @@
+// Attention over pages: GFLOP/s against the processor's own fp32 peak, and GB/s of keys and values.
+//
+//   kernels_bench --benchmark_filter='attention|fma_peak'
+//
+// decode: one query token, `layers` copies of the context so that the keys come from where they
+// come from in a model (layers = 1: caches, layers = 24: memory at long contexts).
+#include <benchmark/benchmark.h>
+#include <immintrin.h>
+
+#include "kernels/attention_fixture.h"
+
+namespace memdecay {
+namespace {
+
+__attribute__((target("avx512f"))) float fma_chains_512(int n) {
+  __m512 sum[12];
+  for (int i = 0; i < 12; ++i) sum[i] = _mm512_setzero_ps();
+  const __m512 x = _mm512_set1_ps(1e-9f);
+  for (int j = 0; j < n; ++j) {
+#pragma GCC unroll 12
+    for (int i = 0; i < 12; ++i) {
+      sum[i] = _mm512_fmadd_ps(sum[i], x, x);
+      asm volatile("" : "+v"(sum[i]));
+    }
+  }
+  for (int i = 1; i < 12; ++i) sum[0] = _mm512_add_ps(sum[0], sum[i]);
+  return _mm512_cvtss_f32(sum[0]);
+}
+
+__attribute__((target("avx2,fma"))) float fma_chains_256(int n) {
+  __m256 sum[12];
+  for (int i = 0; i < 12; ++i) sum[i] = _mm256_setzero_ps();
+  const __m256 x = _mm256_set1_ps(1e-9f);
+  for (int j = 0; j < n; ++j) {
+#pragma GCC unroll 12
+    for (int i = 0; i < 12; ++i) {
+      sum[i] = _mm256_fmadd_ps(sum[i], x, x);
+      asm volatile("" : "+x"(sum[i]));
+    }
+  }
+  for (int i = 1; i < 12; ++i) sum[0] = _mm256_add_ps(sum[0], sum[i]);
+  return _mm256_cvtss_f32(sum[0]);
+}
+
+void fma_peak(benchmark::State& state, const KernelTable* table) {
+  constexpr int kSteps = 20000;
+  const bool wide = std::strcmp(table->name, "avx512") == 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(wide ? fma_chains_512(kSteps) : fma_chains_256(kSteps));
+  }
+  state.counters["GFLOP/s"] = benchmark::Counter(kSteps * 12.0 * (wide ? 32.0 : 16.0) * 1e-9,
+                                                 benchmark::Counter::kIsIterationInvariantRate);
+}
+
+/// One (rows x context) item list of one kv head, segment by segment.
+class AttentionRun {
+ public:
+  AttentionRun(const KernelTable& table, int head_dim, int page_tokens, int group, int rows,
+               int depth, int layers)
+      : table_(table), rows_(rows), group_(group), tokens_(depth + rows) {
+    for (int i = 0; i < layers; ++i) {
+      kv_.push_back(std::make_unique<PagedKvFixture>(head_dim, page_tokens, KvFormat::kF16, tokens_,
+                                                     static_cast<unsigned>(i)));
+    }
+    const std::size_t stats = static_cast<std::size_t>(rows * group);
+    q_ = kv_[0]->random_floats(stats * static_cast<std::size_t>(head_dim), 0.3f);
+    for (int row = 0; row < rows; ++row) positions_.push_back(depth + row);
+    max_.resize(stats);
+    sum_.resize(stats);
+    out_.resize(q_.size());
+    page_sum_.resize(stats * static_cast<std::size_t>(kAttentionSegmentSlots / page_tokens));
+    scratch_ = std::make_unique<AlignedBytes>(
+        table.attention_scratch_bytes(kv_[0]->layout(), rows, group));
+  }
+
+  /// Query rows go in blocks of 32, as the engine cuts them.
+  void run(PagedKvFixture& kv) {
+    constexpr int kBlock = 32;
+    const KvPageLayout& layout = kv.layout();
+    const int per_segment = kAttentionSegmentSlots / layout.page_tokens;
+    for (int row = 0; row < rows_; row += kBlock) {
+      const int rows = std::min(kBlock, rows_ - row);
+      const Position last = positions_[static_cast<std::size_t>(row + rows - 1)];
+      for (int page = 0; page < kv.page_count() && page * layout.page_tokens <= last;
+           page += per_segment) {
+        AttentionArgs args;
+        args.layout = &layout;
+        args.pages = kv.pages().data() + page;
+        args.page_count = std::min(per_segment, kv.page_count() - page);
+        args.first_page_number = page;
+        args.q = q_.data() + row * group_ * layout.head_dim;
+        args.q_stride = group_ * layout.head_dim;
+        args.positions = positions_.data() + row;
+        args.rows = rows;
+        args.group = group_;
+        args.max = max_.data();
+        args.sum = sum_.data();
+        args.out = out_.data();
+        args.page_sum = rows_ == 1 ? page_sum_.data() : nullptr;
+        args.scratch = scratch_->data();
+        table_.attention(args);
+      }
+    }
+    benchmark::ClobberMemory();
+  }
+
+  std::vector<std::unique_ptr<PagedKvFixture>>& layers() { return kv_; }
+
+ private:
+  const KernelTable& table_;
+  int rows_, group_, tokens_;
+  std::vector<std::unique_ptr<PagedKvFixture>> kv_;
+  std::vector<float> q_, max_, sum_, out_, page_sum_;
+  std::vector<Position> positions_;
+  std::unique_ptr<AlignedBytes> scratch_;
+};
+
+void attention(benchmark::State& state, const KernelTable* table, int group, int head_dim, int rows,
+               int depth, int layers, int page_tokens) {
+  AttentionRun run(*table, head_dim, page_tokens, group, rows, depth, layers);
+  for (auto _ : state) {
+    for (auto& kv : run.layers()) run.run(*kv);
+  }
+  // Visible (query, key) pairs: depth + 1 for the first row, one more for each next.
+  const double pairs = static_cast<double>(rows) * (depth + 0.5 * (rows + 1)) * layers;
+  state.counters["GFLOP/s"] = benchmark::Counter(pairs * 4e-9 * group * head_dim,
+                                                 benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["GB/s"] =
+      benchmark::Counter(static_cast<double>(depth + rows) * layers * 4e-9 * head_dim,
+                         benchmark::Counter::kIsIterationInvariantRate);
+}
+
+struct Shape {
+  int group, head_dim;
+};
+
+void add_attention_benchmarks(const KernelTable* table) {
+  const std::string name = table->name;
+  benchmark::RegisterBenchmark(("fma_peak/" + name).c_str(), fma_peak, table);
+  const auto add = [&](const char* kind, Shape shape, int rows, int depth, int layers,
+                       int page_tokens) {
+    const std::string title =
+        std::string("attention/") + name + "/" + kind + "/g" + std::to_string(shape.group) + "x" +
+        std::to_string(shape.head_dim) + "/depth:" + std::to_string(depth) +
+        "/layers:" + std::to_string(layers) + "/page:" + std::to_string(page_tokens);
+    benchmark::RegisterBenchmark(title.c_str(), attention, table, shape.group, shape.head_dim, rows,
+                                 depth, layers, page_tokens)
+        ->Unit(benchmark::kMicrosecond);
+  };
+  for (const Shape shape : {Shape{1, 64}, {3, 64}, {4, 256}, {7, 64}, {6, 128}, {8, 128}}) {
+    for (const int depth : {512, 4096, 16384, 65536}) add("decode", shape, 1, depth, 1, 32);
+    add("decode", shape, 1, 16384, 24, 32);
+  }
+  for (const int page_tokens : {16, 64}) add("decode", {3, 64}, 1, 4096, 1, page_tokens);
+  for (const Shape shape : {Shape{3, 64}, {7, 64}, {6, 128}, {4, 256}}) {
+    for (const int depth : {0, 4096, 16384}) add("prefill", shape, 512, depth, 1, 32);
+  }
+}
+
+const bool kRegistered = [] {
+  for (const KernelTable* table : supported_kernels()) {
+    if (table != &scalar_kernels()) add_attention_benchmarks(table);
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace memdecay
