@@ -1,5 +1,6 @@
 """jinja2 set up as Hugging Face transformers sets it up for chat templates, and GGUF templates."""
 import datetime
+import functools
 import json
 
 import jinja2
@@ -60,6 +61,11 @@ def environment():
 ENVIRONMENT = environment()
 
 
+@functools.lru_cache(maxsize=64)
+def compile_template(source):
+    return ENVIRONMENT.from_string(source)
+
+
 def render(source, job):
     """("text", rendering) or ("error", what jinja2 raised)."""
     variables = {"tools": None, "documents": None}
@@ -69,7 +75,7 @@ def render(source, job):
             variables[token] = job[token]
     variables.update(job["context"])
     try:
-        return "text", ENVIRONMENT.from_string(source).render(**variables)
+        return "text", compile_template(source).render(**variables)
     except RecursionError:
         return "error", "RecursionError"
     except Exception as error:  # noqa: BLE001: whatever a template does to Python

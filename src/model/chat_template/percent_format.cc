@@ -36,7 +36,8 @@ class PercentFormatter {
     }
     const bool is_tuple = arguments_.is(Kind::kTuple);
     const std::size_t given = is_tuple ? arguments_.sequence().items.size() : 1;
-    const bool may_be_left = arguments_.is(Kind::kDict) || arguments_.is(Kind::kList);
+    const bool may_be_left = arguments_.is(Kind::kDict) || arguments_.is(Kind::kList) ||
+                             arguments_.is(Kind::kRange) || arguments_.is_undefined();
     if (used_ < given && !used_key_ && !(may_be_left && !is_tuple)) {
       runtime_.fail_argument("not all arguments were used by the format");
     }
@@ -318,6 +319,9 @@ class BraceFormatter {
 
   Text format_value(const Value& value, const NumberStyle& style, bool zero, std::size_t width) {
     if (value.is_string() && (style.type == 0 || style.type == 's')) {
+      if (zero || style.grouped || style.alternate || style.sign != '-') {
+        runtime_.fail_unsupported("a format for numbers on a string");
+      }
       const Text& text = value.text();
       if (style.precision < 0) return text;
       return text.slice(0, std::min(text.size(), static_cast<std::size_t>(style.precision)));
