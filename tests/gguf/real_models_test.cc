@@ -130,12 +130,14 @@ TEST_P(RealModel, OpensWithinFiftyMilliseconds) {
               file_->data_offset(), best_ms);
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, RealModel, testing::ValuesIn(kModels), [](const auto& info) {
-  std::string name = info.param.name;
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Catalogue, RealModel, testing::ValuesIn(kModels),
+                         [](const auto& instance) {
+                           std::string name = instance.param.name;
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](char c) { return c == '-' || c == '.'; }, '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace memdecay
