@@ -17,6 +17,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree as xml
 
@@ -159,11 +160,14 @@ class Running:
         if stage.reports:
             self._environment["GTEST_OUTPUT"] = f"xml:{self._reports}/"
         self.log.write_text("", encoding="utf-8")
+        self._ended: float | None = None
         self._first = self._start(stage.commands[0]) if stage.aside else None
+        if self._first:  # its seconds are its own, not those until somebody needs it
+            threading.Thread(target=self._note_end, args=(self._first,), daemon=True).start()
 
     def finish(self) -> Outcome:
         why = self._finish_commands()
-        outcome = Outcome(self.stage, not why, time.monotonic() - self._began, why=why)
+        outcome = Outcome(self.stage, not why, (self._ended or time.monotonic()) - self._began, why=why)
         if self.stage.reports:
             count_cases(self._reports, outcome)
         if not outcome.ok and outcome.failed == 0:
@@ -175,6 +179,10 @@ class Running:
     def stop(self) -> None:
         if self._first:
             self._kill(self._first)
+
+    def _note_end(self, process: subprocess.Popen) -> None:
+        process.wait()
+        self._ended = time.monotonic()
 
     def _finish_commands(self) -> str:
         """Why the stage fails, or nothing."""
