@@ -56,6 +56,9 @@ def merges_of_scores(vocabulary):
 def hugging_face(vocabulary, control, pre=None, nfc=False):
     """tokenizers.Tokenizer; `control` makes it recognize control tokens in the text."""
     types, pieces = vocabulary["types"], vocabulary["pieces"]
+    escaped = vocabulary["kind"] == "sentencepiece"
+    if escaped:  # the original model spells the blanks of user-defined pieces as U+2581
+        pieces = [p.replace(" ", "▁") if t == USER_DEFINED else p for p, t in zip(pieces, types)]
     vocab = {p: i for i, p in enumerate(pieces)}
     if vocabulary["kind"] == "bpe":
         merges = [tuple(m.split(" ")) for m in vocabulary["merges"]]
@@ -68,7 +71,7 @@ def hugging_face(vocabulary, control, pre=None, nfc=False):
                                          unk_token=pieces[vocabulary["unknown"]]))
         tokenizer.normalizer = normalizers.Replace(" ", "▁")
     wanted = [i for i, t in enumerate(types) if t == USER_DEFINED or (control and t in (CONTROL, UNKNOWN))]
-    tokenizer.add_tokens([AddedToken(pieces[i], normalized=False, special=types[i] != USER_DEFINED) for i in wanted])
+    tokenizer.add_tokens([AddedToken(pieces[i], normalized=escaped, special=types[i] != USER_DEFINED) for i in wanted])
     return lambda lines: [e.ids for e in tokenizer.encode_batch(lines, add_special_tokens=False)]
 
 
