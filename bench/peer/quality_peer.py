@@ -14,7 +14,6 @@ import datetime
 import json
 import os
 import pathlib
-import platform
 import re
 import subprocess
 import sys
@@ -24,6 +23,8 @@ GOLDEN = ROOT / "tests" / "golden"
 sys.path.insert(0, str(GOLDEN))
 
 from judge import judge  # noqa: E402  (needs the path above)
+
+from machine import cpu_name  # noqa: E402
 
 # golden name -> (model, context, chunks)
 RUNS = {
@@ -42,14 +43,6 @@ PRINTED = {
     "ppl": (r"Mean PPL\(Q\)\s+:\s+(\S+)", 1.0),
     "reference_ppl": (r"Mean PPL\(base\)\s+:\s+(\S+)", 1.0),
 }
-
-
-def cpu_name() -> str:
-    with open("/proc/cpuinfo") as file:
-        for line in file:
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor()
 
 
 def run(command: list[str]) -> str:

@@ -20,7 +20,7 @@ import os
 import pathlib
 import subprocess
 
-from quality_peer import cpu_name
+from machine import cpu_name
 
 MODELS = ["smollm2", "qwen-0.5b", "gemma3-270m", "qwen-1.5b"]
 # (prompt tokens, generated tokens, depth)
