@@ -8,6 +8,7 @@
 function(memdecay_module name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})
   file(GLOB all CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/*/*.cc)
+  list(FILTER all EXCLUDE REGEX "/main\\.cc$")  # programs name their own main.cc
   set(subdirectories "")
   file(GLOB nested CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
   foreach(list_file ${nested})  # a nested folder with its own list file is a module of its own

@@ -1,0 +1,36 @@
+#include "cli/conversation.h"
+
+#include "engine/prompt.h"
+
+namespace memdecay {
+
+Conversation::Conversation(Engine& engine, std::unique_ptr<Session> session,
+                           nlohmann::ordered_json tools)
+    : engine_(engine), session_(std::move(session)), tools_(std::move(tools)) {}
+
+Result<std::unique_ptr<Conversation>> Conversation::open(Engine& engine,
+                                                         nlohmann::ordered_json tools) {
+  MEMDECAY_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, engine.open_session());
+  return std::unique_ptr<Conversation>(
+      new Conversation(engine, std::move(session), std::move(tools)));
+}
+
+Result<GenerationResult> Conversation::answer(
+    const SamplingOptions& sampling, int max_new_tokens,
+    const std::function<void(const std::string&)>& on_text) {
+  nlohmann::ordered_json conversation = {{"messages", messages_}};
+  if (!tools_.empty()) conversation["tools"] = tools_;
+  MEMDECAY_ASSIGN_OR_RETURN(Prompt prompt, render_prompt(engine_.model(), conversation, true));
+  GenerationRequest request;
+  request.session = session_.get();
+  request.prompt = std::move(prompt.tokens);
+  request.max_new_tokens = max_new_tokens;
+  request.sampling = sampling;
+  request.on_text = on_text;
+  MEMDECAY_ASSIGN_OR_RETURN(GenerationResult result, engine_.generate(std::move(request)));
+  if (!result.status.ok()) return result.status;
+  messages_.push_back({{"role", "assistant"}, {"content", result.text}});
+  return result;
+}
+
+}  // namespace memdecay

@@ -1,0 +1,57 @@
+#include "cli/engine_flags.h"
+
+#include "core/units.h"
+#include "engine/model_catalogue.h"
+
+namespace memdecay {
+
+void EngineFlags::add_to(CLI::App& command, bool positional) {
+  const char* model_help =
+      "a name of the catalogue (smollm2, qwen-0.5b, qwen-1.5b, gemma3-270m), "
+      "hf:OWNER/REPO/FILE, or the path of a GGUF file";
+  if (positional) {
+    command.add_option("MODEL", model_, model_help)->required();
+  } else {
+    model_ = model_catalogue().front().name;
+    command.add_option("-m,--model", model_, model_help)->capture_default_str();
+  }
+  command.add_option("-t,--threads", threads_, "threads; 0: the cores this process may use")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command
+      .add_option("-c,--ctx-size", context_,
+                  "longest sequence in tokens; 0: what the model was trained for")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option(
+      "--kv-budget", kv_budget_,
+      "most bytes for keys and values, e.g. 32MiB; strict; not set: as much as is needed");
+  command.add_option("--page-tokens", page_tokens_, "tokens per page")
+      ->check(CLI::IsMember({16, 32, 64}))
+      ->capture_default_str();
+  command
+      .add_option("--precision", precision_,
+                  "fast: the file's weights, fp16 keys and values; exact: fp32 throughout, slow")
+      ->check(CLI::IsMember({"fast", "exact"}))
+      ->capture_default_str();
+}
+
+Result<EngineOptions> EngineFlags::options() const {
+  EngineOptions options;
+  MEMDECAY_ASSIGN_OR_RETURN(options.model_path, resolve_model(model_));
+  options.threads = threads_;
+  options.context_tokens = context_;
+  options.page_tokens = page_tokens_;
+  options.precision = precision_ == "exact" ? Precision::kExact : Precision::kFast;
+  if (!kv_budget_.empty()) {
+    MEMDECAY_ASSIGN_OR_RETURN(options.kv_budget_bytes, parse_bytes(kv_budget_));
+  }
+  return options;
+}
+
+Result<std::unique_ptr<Engine>> EngineFlags::make_engine() const {
+  MEMDECAY_ASSIGN_OR_RETURN(const EngineOptions options, this->options());
+  return Engine::create(options);
+}
+
+}  // namespace memdecay

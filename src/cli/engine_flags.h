@@ -1,0 +1,34 @@
+// The flags that every command with an engine shares: model, threads, memory, precision.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "core/status.h"
+#include "engine/engine.h"
+
+namespace memdecay {
+
+class EngineFlags {
+ public:
+  /// Adds -m (or, with `positional`, MODEL), -t, -c, --kv-budget, --page-tokens and --precision to
+  /// a command.
+  void add_to(CLI::App& command, bool positional = false);
+
+  const std::string& model() const { return model_; }
+  /// Options with the model resolved to a path (fetched when it is a name that is not here yet).
+  Result<EngineOptions> options() const;
+  /// The engine that the flags describe.
+  Result<std::unique_ptr<Engine>> make_engine() const;
+
+ private:
+  std::string model_;
+  int threads_ = 0;
+  int context_ = 0;
+  int page_tokens_ = 32;
+  std::string kv_budget_;
+  std::string precision_ = "fast";
+};
+
+}  // namespace memdecay

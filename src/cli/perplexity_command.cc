@@ -1,0 +1,93 @@
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/engine_flags.h"
+#include "cli/exit_status.h"
+#include "cli/read_text.h"
+#include "engine/prompt.h"
+#include "eval/perplexity.h"
+
+namespace memdecay {
+namespace {
+
+struct PerplexityFlags {
+  EngineFlags engine;
+  std::string file;
+  PerplexityOptions options;
+  bool json = false;
+};
+
+void print_result(const PerplexityResult& result) {
+  std::printf("chunks %d, scored tokens %lld\n", result.chunks,
+              static_cast<long long>(result.scored_tokens));
+  std::printf("perplexity   %.4f +- %.4f\n", result.perplexity, result.perplexity_error);
+  if (!result.comparison) return;
+  std::printf("mean KL      %.3e\np99 KL       %.3e\nmax KL       %.3e\nsame top     %.3f %%\n",
+              result.comparison->mean_kl, result.comparison->p99_kl, result.comparison->max_kl,
+              100.0 * result.comparison->same_top);
+}
+
+void print_json(const PerplexityResult& result) {
+  nlohmann::ordered_json json;
+  json["ppl"] = result.perplexity;
+  json["ppl_error"] = result.perplexity_error;
+  json["tokens"] = result.scored_tokens;
+  json["chunks"] = result.chunks;
+  if (result.comparison) {
+    json["mean_kld"] = result.comparison->mean_kl;
+    json["p99_kld"] = result.comparison->p99_kl;
+    json["max_kld"] = result.comparison->max_kl;
+    json["same_top"] = result.comparison->same_top;
+  }
+  std::printf("%s\n", json.dump().c_str());
+}
+
+Status perplexity(PerplexityFlags& flags) {
+  MEMDECAY_ASSIGN_OR_RETURN(EngineOptions engine_options, flags.engine.options());
+  if (flags.file.empty() && flags.options.base_file.empty()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "name a text with -f, or the base file of another run");
+  }
+  MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(engine_options));
+  std::vector<TokenId> tokens;
+  if (flags.options.base_file.empty()) {
+    MEMDECAY_ASSIGN_OR_RETURN(const std::string text, read_text(flags.file));
+    MEMDECAY_ASSIGN_OR_RETURN(Prompt prompt, raw_prompt(engine->model(), text));
+    tokens = std::move(prompt.tokens);
+  }
+  flags.options.on_progress = [](int done, int all) {
+    std::fprintf(stderr, "\rchunk %d of %d", done, all);
+  };
+  const Result<PerplexityResult> result = measure_perplexity(*engine, tokens, flags.options);
+  std::fprintf(stderr, "\n");
+  if (!result.ok()) return result.status();
+  flags.json ? print_json(*result) : print_result(*result);
+  return Status();
+}
+
+}  // namespace
+
+void add_perplexity_command(CLI::App& program, int& status) {
+  const auto flags = std::make_shared<PerplexityFlags>();
+  CLI::App* command = program.add_subcommand(
+      "perplexity",
+      "how well a model predicts a text; reads and writes llama-perplexity's logits files");
+  flags->engine.add_to(*command, /*positional=*/true);
+  command->remove_option(command->get_option("-c"));
+  command->add_option("-c,--ctx-size", flags->options.context, "tokens a chunk")
+      ->check(CLI::Range(4, 1 << 20))
+      ->capture_default_str();
+  command->add_option("-f,--file", flags->file, "the text (- for stdin)");
+  command->add_option("--chunks", flags->options.chunks, "at most this many chunks; -1: all")
+      ->capture_default_str();
+  command->add_option("--kl-divergence-base", flags->options.base_file,
+                      "compare with these saved predictions, on their tokens");
+  command->add_option("--save-all-logits", flags->options.save_file,
+                      "save the predictions, to be a base file");
+  command->add_flag("--json", flags->json, "print one JSON object");
+  command->callback([flags, &status] { status = report(perplexity(*flags)); });
+}
+
+}  // namespace memdecay

@@ -1,0 +1,25 @@
+#include "cli/read_text.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+namespace memdecay {
+
+Result<std::string> read_text(const std::string& path) {
+  std::ostringstream text;
+  if (path == "-") {
+    text << std::cin.rdbuf();
+    return std::move(text).str();
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return make_status(StatusCode::kNotFound, "cannot read {}: {}", path, std::strerror(errno));
+  if (file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
+  if (file.bad() || text.bad()) return make_status(StatusCode::kIoError, "cannot read {}", path);
+  return std::move(text).str();
+}
+
+}  // namespace memdecay

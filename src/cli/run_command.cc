@@ -1,0 +1,100 @@
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/engine_flags.h"
+#include "cli/exit_status.h"
+#include "cli/memory_report.h"
+#include "cli/sampling_flags.h"
+#include "engine/prompt.h"
+
+namespace memdecay {
+namespace {
+
+struct RunFlags {
+  EngineFlags engine;
+  SamplingOptions sampling;
+  std::string prompt;
+  int max_new_tokens = 128;
+  bool json = false;
+};
+
+const char* reason_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kNoMemory:
+      return "no_memory";
+    case FinishReason::kFailed:
+      return "failed";
+  }
+  return "unknown";
+}
+
+nlohmann::ordered_json result_json(const GenerationResult& result) {
+  nlohmann::ordered_json json;
+  json["text"] = result.text;
+  json["finish_reason"] = reason_name(result.reason);
+  json["prompt_tokens"] = result.prompt_tokens;
+  json["generated_tokens"] = result.tokens.size();
+  json["tokens"] = result.tokens;
+  json["prompt_tokens_per_second"] = prompt_tokens_per_second(result);
+  json["decode_tokens_per_second"] = decode_tokens_per_second(result);
+  if (!result.status.ok()) json["error"] = result.status.message();
+  return json;
+}
+
+void print_json(const nlohmann::ordered_json& json) {
+  // The model's text is untrusted bytes: what is no UTF-8 becomes U+FFFD.
+  std::printf("%s\n",
+              json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+}
+
+Status run(const RunFlags& flags) {
+  MEMDECAY_RETURN_IF_ERROR(flags.sampling.validate());
+  MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, flags.engine.make_engine());
+  MEMDECAY_ASSIGN_OR_RETURN(Prompt prompt, raw_prompt(engine->model(), flags.prompt));
+  MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine->open_session());
+  GenerationRequest request;
+  request.session = session.get();
+  request.prompt = std::move(prompt.tokens);
+  request.max_new_tokens = flags.max_new_tokens;
+  request.sampling = flags.sampling;
+  if (!flags.json) {
+    request.on_text = [](const std::string& text) {
+      std::fwrite(text.data(), 1, text.size(), stdout);
+      std::fflush(stdout);
+    };
+  }
+  MEMDECAY_ASSIGN_OR_RETURN(const GenerationResult result, engine->generate(std::move(request)));
+  if (flags.json) {
+    nlohmann::ordered_json json = result_json(result);
+    json["memory"] = memory_json(*engine, *session);
+    print_json(json);
+  } else {
+    std::printf("\n");
+  }
+  return result.status;
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& program, int& status) {
+  const auto flags = std::make_shared<RunFlags>();
+  CLI::App* command = program.add_subcommand("run", "continue a prompt, without a chat template");
+  flags->engine.add_to(*command);
+  command->add_option("-p,--prompt", flags->prompt, "the text to continue")->required();
+  command->add_option("-n,--predict", flags->max_new_tokens, "most tokens to generate")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  add_sampling_flags(*command, flags->sampling);
+  command->add_flag("--json", flags->json, "print one JSON object instead of the text");
+  command->callback([flags, &status] { status = report(run(*flags)); });
+}
+
+}  // namespace memdecay

@@ -1,0 +1,392 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "core/check.h"
+#include "core/units.h"
+#include "model/tokenizer/text_stream.h"
+#include "sys/cpu.h"
+
+namespace memdecay {
+namespace {
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+KvCacheConfig cache_config(const LayerGroups& groups, const EngineOptions& options) {
+  KvCacheConfig config;
+  for (const LayerGroups::Group& group : groups.groups)
+    config.groups.push_back({group.layout, group.window});
+  config.budget_bytes = options.kv_budget_bytes;
+  return config;
+}
+
+}  // namespace
+
+/// A request between submission and its end.
+struct Engine::Running {
+  RequestId id;
+  GenerationRequest request;
+  Sampler sampler;
+  TextStream text;
+  GenerationResult result = {};
+  std::vector<TokenId> waiting = {};  ///< tokens without keys and values yet: the prompt's rest, or the last token made
+  std::int64_t submitted_ns = 0;
+  std::int64_t first_token_ns = 0;
+  bool cancelled = false;
+  bool done = false;
+};
+
+Engine::Engine(const EngineOptions& options, int threads)
+    : options_(options),
+      kernels_(best_kernels()),
+      team_(threads),
+      planner_(options.batch_tokens, options.chunk_tokens) {}
+
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
+  MEMDECAY_RETURN_IF_ERROR(options.validate());
+  std::unique_ptr<Engine> engine(
+      new Engine(options, options.threads > 0 ? options.threads : usable_cores()));
+  MEMDECAY_RETURN_IF_ERROR(engine->initialize());
+  return engine;
+}
+
+Status Engine::initialize() {
+  MEMDECAY_ASSIGN_OR_RETURN(model_, Model::load(options_.model_path, options_.precision, team_));
+  const KvFormat format = options_.precision == Precision::kExact ? KvFormat::kF32 : KvFormat::kF16;
+  groups_ = make_layer_groups(model_->config(), options_.page_tokens, format);
+  context_tokens_ =
+      options_.context_tokens > 0 ? options_.context_tokens : model_->config().context_length;
+  Transformer::Options transformer_options;
+  transformer_options.max_rows = options_.batch_tokens;
+  MEMDECAY_ASSIGN_OR_RETURN(
+      transformer_, Transformer::create(model_->config(), model_->weights(), groups_, kernels_,
+                                        team_, transformer_options));
+  MEMDECAY_ASSIGN_OR_RETURN(cache_, KvCache::create(cache_config(groups_, options_)));
+  return Status();
+}
+
+std::uint64_t Engine::kv_bytes_per_token() const {
+  std::uint64_t bytes = 0;
+  for (const LayerGroups::Group& group : groups_.groups) {
+    bytes += group.layout.page_bytes() / static_cast<std::uint64_t>(group.layout.page_tokens);
+  }
+  return bytes;
+}
+
+std::uint64_t Engine::kv_bytes_read(int depth) const {
+  std::uint64_t bytes = 0;
+  for (const LayerGroups::Group& group : groups_.groups) {
+    const int seen = group.window > 0 ? std::min(depth, group.window) : depth;
+    bytes += group.layout.page_bytes() / static_cast<std::uint64_t>(group.layout.page_tokens) *
+             static_cast<std::uint64_t>(seen);
+  }
+  return bytes;
+}
+
+Result<std::unique_ptr<Session>> Engine::open_session() {
+  SequenceHandle sequence = cache_->try_create_sequence();
+  if (sequence == nullptr) {
+    return make_status(StatusCode::kResourceExhausted,
+                       "the KV budget of {} has no room for another session",
+                       format_bytes(cache_->budget().limit_bytes()));
+  }
+  return std::unique_ptr<Session>(new Session(std::move(sequence)));
+}
+
+Result<std::unique_ptr<Session>> Engine::fork_session(const Session& session) {
+  SequenceHandle sequence = session.sequence_->try_fork();
+  if (sequence == nullptr) {
+    return make_status(StatusCode::kResourceExhausted,
+                       "the KV budget of {} has no room for a fork of this session",
+                       format_bytes(cache_->budget().limit_bytes()));
+  }
+  std::unique_ptr<Session> fork(new Session(std::move(sequence)));
+  fork->tokens_ = session.tokens_;
+  return fork;
+}
+
+Status Engine::check_request(const GenerationRequest& request) const {
+  MEMDECAY_CHECK(request.session != nullptr);
+  if (request.session->busy_) {
+    return Status(StatusCode::kInvalidArgument, "this session already runs a request");
+  }
+  if (request.prompt.empty())
+    return Status(StatusCode::kInvalidArgument, "the prompt has no tokens");
+  if (static_cast<int>(request.prompt.size()) > context_tokens_) {
+    return make_status(StatusCode::kInvalidArgument,
+                       "the prompt has {} tokens, but the context holds {}", request.prompt.size(),
+                       context_tokens_);
+  }
+  if (request.max_new_tokens < 0) {
+    return make_status(StatusCode::kInvalidArgument, "max_new_tokens is {}, but must be 0 or more",
+                       request.max_new_tokens);
+  }
+  const int vocab_size = model_->config().vocab_size;
+  for (const TokenId token : request.prompt) {
+    if (token >= 0 && token < vocab_size) continue;
+    return make_status(StatusCode::kInvalidArgument, "token {} is outside the vocabulary of {}",
+                       token, vocab_size);
+  }
+  return request.sampling.validate();
+}
+
+void Engine::match_prefix(Session& session, std::span<const TokenId> prompt) {
+  const auto& held = session.tokens_;
+  std::size_t same = 0;
+  while (same < held.size() && same + 1 < prompt.size() && held[same] == prompt[same]) ++same;
+  // A windowed group may have let go of what the cut would show again: then everything is computed
+  // anew.
+  if (!session.sequence_->try_truncate(static_cast<Position>(same))) {
+    same = 0;
+    MEMDECAY_CHECK(session.sequence_->try_truncate(0));
+  }
+  session.tokens_.resize(same);
+}
+
+Result<RequestId> Engine::submit(GenerationRequest request) {
+  MEMDECAY_RETURN_IF_ERROR(check_request(request));
+  Session& session = *request.session;
+  match_prefix(session, request.prompt);
+  session.busy_ = true;
+  const SamplingOptions sampling = request.sampling;
+  const RequestId id(next_request_++);
+  auto running = std::make_unique<Running>(
+      Running{id, std::move(request), Sampler(sampling, kernels_), TextStream(model_->tokenizer())});
+  running->submitted_ns = now_ns();
+  const auto& prompt = running->request.prompt;
+  running->result.prompt_tokens = static_cast<int>(prompt.size());
+  running->result.reused_tokens = static_cast<int>(session.tokens_.size());
+  running->waiting.assign(prompt.begin() + running->result.reused_tokens, prompt.end());
+  running_.push_back(std::move(running));
+  return id;
+}
+
+void Engine::cancel(RequestId id) {
+  for (const auto& running : running_) {
+    if (running->id == id) running->cancelled = true;
+  }
+}
+
+bool Engine::step() {
+  for (const auto& running : running_) {
+    if (running->cancelled) finish(*running, FinishReason::kCancelled, Status());
+  }
+  sweep();
+  if (running_.empty()) return false;
+  std::vector<PassSlice> slices = plan_pass();
+  reserve(slices);
+  if (!slices.empty()) {
+    const Status status = run_pass(slices);
+    if (status.ok()) emit(slices);
+    for (const PassSlice& slice : slices) {
+      if (!status.ok()) finish(*slice.running, FinishReason::kFailed, status);
+    }
+  }
+  sweep();
+  return true;
+}
+
+std::vector<Engine::PassSlice> Engine::plan_pass() {
+  std::vector<WaitingTokens> waiting;
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    waiting.push_back({i, static_cast<int>(running_[i]->waiting.size())});
+  }
+  std::vector<PassSlice> slices;
+  for (const PlannedTokens& planned : planner_.plan(waiting)) {
+    Running& running = *running_[planned.request];
+    const auto tokens =
+        std::span<const TokenId>(running.waiting).first(static_cast<std::size_t>(planned.tokens));
+    slices.push_back({running.request.session, tokens, &running});
+  }
+  return slices;
+}
+
+/// Makes room for every slice; a request whose slice finds none is over.
+void Engine::reserve(std::vector<PassSlice>& slices) {
+  std::erase_if(slices, [&](const PassSlice& slice) {
+    const int tokens = static_cast<int>(slice.tokens.size());
+    const Room room = slice.session->sequence_->try_append(tokens);
+    if (room) return false;
+    finish(*slice.running, FinishReason::kNoMemory,
+           no_room(*slice.session, tokens, room.missing_bytes));
+    return true;
+  });
+}
+
+Status Engine::no_room(const Session& session, int tokens, std::uint64_t missing_bytes) const {
+  const KvBudget& budget = cache_->budget();
+  return make_status(
+      StatusCode::kResourceExhausted,
+      "the KV budget of {} is full: {} more tokens after {} need {} that are not free",
+      format_bytes(budget.limit_bytes()), tokens, session.tokens_.size(),
+      format_bytes(missing_bytes));
+}
+
+Status Engine::run_pass(std::span<const PassSlice> slices) {
+  std::vector<TokenId> tokens;
+  std::vector<std::vector<PagedKvView>> views;
+  std::vector<SequenceSlice> sequence_slices;
+  for (const PassSlice& slice : slices) {
+    auto& slice_views = views.emplace_back();
+    for (std::size_t group = 0; group < groups_.groups.size(); ++group) {
+      slice_views.push_back(slice.session->sequence_->view(LayerGroupId(static_cast<int>(group))));
+    }
+    SequenceSlice& out = sequence_slices.emplace_back();
+    out.first_row = static_cast<int>(tokens.size());
+    out.rows = static_cast<int>(slice.tokens.size());
+    out.first_position = static_cast<Position>(slice.session->tokens_.size());
+    tokens.insert(tokens.end(), slice.tokens.begin(), slice.tokens.end());
+  }
+  for (std::size_t i = 0; i < views.size(); ++i) sequence_slices[i].views = views[i];
+  const Status status = transformer_->forward({tokens, sequence_slices});
+  for (const PassSlice& slice : slices) {
+    Session& session = *slice.session;
+    if (status.ok()) {
+      session.tokens_.insert(session.tokens_.end(), slice.tokens.begin(), slice.tokens.end());
+    } else {
+      MEMDECAY_CHECK(
+          session.sequence_->try_truncate(static_cast<Position>(session.tokens_.size())));
+    }
+  }
+  return status;
+}
+
+void Engine::emit(std::span<const PassSlice> slices) {
+  const auto vocab_size = static_cast<std::size_t>(model_->config().vocab_size);
+  std::vector<int> rows;
+  std::vector<Running*> ready;
+  int row = 0;
+  const auto flush = [&] {
+    if (rows.empty()) return;
+    const std::span<const float> logits = transformer_->logits(rows);
+    for (std::size_t i = 0; i < ready.size(); ++i) {
+      accept_logits(*ready[i], logits.subspan(i * vocab_size, vocab_size));
+    }
+    rows.clear();
+    ready.clear();
+  };
+  for (const PassSlice& slice : slices) {
+    const int count = static_cast<int>(slice.tokens.size());
+    row += count;
+    Running& running = *slice.running;
+    running.result.computed_tokens += count;
+    running.waiting.erase(running.waiting.begin(), running.waiting.begin() + count);
+    if (!running.waiting.empty()) continue;
+    rows.push_back(row - 1);
+    ready.push_back(&running);
+    if (static_cast<int>(rows.size()) == transformer_->max_logit_rows()) flush();
+  }
+  flush();
+}
+
+void Engine::accept_logits(Running& running, std::span<const float> logits) {
+  const std::int64_t now = now_ns();
+  GenerationResult& result = running.result;
+  if (running.first_token_ns == 0) {
+    running.first_token_ns = now;
+    result.prompt_ns = now - running.submitted_ns;
+  }
+  result.decode_ns = now - running.first_token_ns;
+  if (running.request.max_new_tokens == 0) return finish(running, FinishReason::kLength, Status());
+  const TokenId token = running.sampler.sample(logits);
+  if (!running.request.ignore_end && model_->is_end(token)) {
+    result.end_token = token;
+    return finish(running, FinishReason::kStop, Status());
+  }
+  result.tokens.push_back(token);
+  take_text(running, running.text.append(token));
+  const bool full = static_cast<int>(running.request.session->tokens_.size()) >= context_tokens_;
+  if (full || static_cast<int>(result.tokens.size()) >= running.request.max_new_tokens) {
+    return finish(running, FinishReason::kLength, Status());
+  }
+  running.waiting.assign(1, token);
+}
+
+void Engine::take_text(Running& running, const std::string& text) {
+  if (text.empty()) return;
+  running.result.text += text;
+  if (running.request.on_text) running.request.on_text(text);
+}
+
+void Engine::finish(Running& running, FinishReason reason, Status status) {
+  if (running.done) return;
+  running.done = true;
+  take_text(running, running.text.flush());
+  running.result.reason = reason;
+  running.result.status = std::move(status);
+  running.request.session->busy_ = false;
+}
+
+/// Takes finished requests out, then tells their owners: a callback may submit again.
+void Engine::sweep() {
+  std::vector<std::unique_ptr<Running>> finished;
+  for (auto& running : running_) {
+    if (running->done) finished.push_back(std::move(running));
+  }
+  std::erase(running_, nullptr);
+  for (const auto& running : finished) {
+    if (running->request.on_done) running->request.on_done(running->result);
+  }
+}
+
+Result<GenerationResult> Engine::generate(GenerationRequest request) {
+  std::optional<GenerationResult> result;
+  const auto user_done = std::move(request.on_done);
+  request.on_done = [&](const GenerationResult& done) {
+    result = done;
+    if (user_done) user_done(done);
+  };
+  MEMDECAY_ASSIGN_OR_RETURN(const RequestId id, submit(std::move(request)));
+  static_cast<void>(id);
+  while (!result) step();
+  return *result;
+}
+
+Status Engine::extend(Session& session, std::span<const TokenId> tokens, int first_wanted,
+                      const LogitsCallback& on_logits) {
+  const auto vocab_size = static_cast<std::size_t>(model_->config().vocab_size);
+  while (!tokens.empty()) {
+    const auto chunk =
+        tokens.first(std::min(tokens.size(), static_cast<std::size_t>(options_.batch_tokens)));
+    const int begin = static_cast<int>(session.tokens_.size());
+    const int count = static_cast<int>(chunk.size());
+    const Room room = session.sequence_->try_append(count);
+    if (!room) return no_room(session, count, room.missing_bytes);
+    const PassSlice slice{&session, chunk, nullptr};
+    MEMDECAY_RETURN_IF_ERROR(run_pass(std::span(&slice, 1)));
+    for (int row = std::max(0, first_wanted - begin); row < count;) {
+      std::vector<int> rows(
+          static_cast<std::size_t>(std::min(count - row, transformer_->max_logit_rows())));
+      std::iota(rows.begin(), rows.end(), row);
+      const std::span<const float> logits = transformer_->logits(rows);
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        on_logits(begin + rows[i], logits.subspan(i * vocab_size, vocab_size));
+      }
+      row += static_cast<int>(rows.size());
+    }
+    tokens = tokens.subspan(chunk.size());
+  }
+  return Status();
+}
+
+Status Engine::truncate(Session& session, int size) {
+  MEMDECAY_CHECK(!session.busy_ && size >= 0 && size <= static_cast<int>(session.tokens_.size()));
+  if (!session.sequence_->try_truncate(size)) {
+    return make_status(
+        StatusCode::kInvalidArgument,
+        "the session cannot be cut back to {} tokens: its sliding window has let earlier ones go",
+        size);
+  }
+  session.tokens_.resize(static_cast<std::size_t>(size));
+  return Status();
+}
+
+}  // namespace memdecay

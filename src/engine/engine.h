@@ -1,0 +1,117 @@
+// Engine: the one place where model, paged memory and scheduling meet.
+//
+// Owns, in teardown order: sessions' pages (KvCache), the transformer's buffers, the model, the
+// thread team. One thread, the engine's, calls everything here; callbacks run on it. Requests of
+// several sessions share forward passes: each step plans decode tokens first and slices of prompts
+// after them (sched/batch_planner.h).
+//
+// Results do not depend on what else is in a pass, on thread count, page placement or chunking
+// (transformer.h). No room in the KV budget is an answer: the request ends with kNoMemory and its
+// session keeps what it holds.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/status.h"
+#include "engine/engine_options.h"
+#include "engine/generation.h"
+#include "engine/model.h"
+#include "engine/session.h"
+#include "kernels/kernel_table.h"
+#include "kv/kv_cache.h"
+#include "model/transformer/layer_groups.h"
+#include "model/transformer/transformer.h"
+#include "sched/batch_planner.h"
+#include "sys/thread_team.h"
+
+namespace memdecay {
+
+class Engine {
+ public:
+  static Result<std::unique_ptr<Engine>> create(const EngineOptions& options);
+  ~Engine();
+
+  const Model& model() const { return *model_; }
+  const EngineOptions& options() const { return options_; }
+  const KernelTable& kernels() const { return kernels_; }
+  const KvCache& cache() const { return *cache_; }
+  int threads() const { return team_.size(); }
+  /// Longest sequence in tokens.
+  int context_tokens() const { return context_tokens_; }
+  /// Bytes that one token's keys and values take in all layer groups, windows aside.
+  std::uint64_t kv_bytes_per_token() const;
+  /// Bytes of keys and values that a decode step at this depth reads; windowed layers read their
+  /// window only.
+  std::uint64_t kv_bytes_read(int depth) const;
+
+  /// kResourceExhausted when not even an empty sequence fits the budget.
+  Result<std::unique_ptr<Session>> open_session();
+  /// A second session with the same tokens; pages are shared until one of them writes.
+  Result<std::unique_ptr<Session>> fork_session(const Session& session);
+
+  // --- generation: submit, then step until idle ---
+
+  /// kInvalidArgument for an empty or too long prompt, tokens out of range, bad sampling options,
+  /// or a busy session.
+  Result<RequestId> submit(GenerationRequest request);
+  /// Ends a request with kCancelled before the next step; unknown ids are ignored.
+  void cancel(RequestId id);
+  /// One forward pass for everything that waits. False when nothing waits.
+  bool step();
+  /// submit() and step() until this request is done (others advance too).
+  Result<GenerationResult> generate(GenerationRequest request);
+
+  // --- teacher forcing: perplexity, benchmarks ---
+
+  using LogitsCallback = std::function<void(int position, std::span<const float> logits)>;
+  /// Appends tokens to a session. For each appended token with position >= first_wanted,
+  /// `on_logits` gets the logits that follow it, in order of position; with first_wanted past the
+  /// end no logits are computed. kResourceExhausted when there is no room; the session then holds
+  /// the passes that fitted.
+  Status extend(Session& session, std::span<const TokenId> tokens, int first_wanted,
+                const LogitsCallback& on_logits);
+  /// Forgets all tokens from `size` on. REQUIRES: no request runs on the session.
+  Status truncate(Session& session, int size);
+
+ private:
+  struct Running;
+  /// Tokens of one session that a forward pass computes.
+  struct PassSlice {
+    Session* session = nullptr;
+    std::span<const TokenId> tokens;
+    Running* running = nullptr;  ///< the request that it serves; null for extend()
+  };
+  Engine(const EngineOptions& options, int threads);
+  Status initialize();
+  Status check_request(const GenerationRequest& request) const;
+  /// Cuts the session back to the longest prefix that it shares with the prompt, but leaves one
+  /// token to compute.
+  void match_prefix(Session& session, std::span<const TokenId> prompt);
+  Status no_room(const Session& session, int tokens, std::uint64_t missing_bytes) const;
+  /// Runs the model over slices whose sequences already have room, and records the tokens as held.
+  Status run_pass(std::span<const PassSlice> slices);
+  static void take_text(Running& running, const std::string& text);
+  void finish(Running& running, FinishReason reason, Status status);
+  void accept_logits(Running& running, std::span<const float> logits);
+  std::vector<PassSlice> plan_pass();
+  void reserve(std::vector<PassSlice>& slices);
+  void emit(std::span<const PassSlice> slices);
+  void sweep();
+
+  EngineOptions options_;
+  const KernelTable& kernels_;
+  ThreadTeam team_;
+  std::unique_ptr<Model> model_;
+  LayerGroups groups_;
+  std::unique_ptr<Transformer> transformer_;
+  std::unique_ptr<KvCache> cache_;
+  BatchPlanner planner_;
+  int context_tokens_ = 0;
+  std::vector<std::unique_ptr<Running>> running_;  ///< in order of arrival
+  std::int64_t next_request_ = 0;
+};
+
+}  // namespace memdecay

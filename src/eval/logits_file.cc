@@ -1,0 +1,119 @@
+#include "eval/logits_file.h"
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+
+#include "eval/log_probs.h"
+
+namespace memdecay {
+namespace {
+
+constexpr std::array<char, 8> kMagic = {'_', 'l', 'o', 'g', 'i', 't', 's', '_'};
+constexpr std::uint64_t kHeaderBytes = kMagic.size() + 3 * sizeof(std::int32_t);
+
+template <typename T>
+void write(std::ofstream& stream, const T* values, std::size_t count) {
+  stream.write(reinterpret_cast<const char*>(values),
+               static_cast<std::streamsize>(count * sizeof(T)));
+}
+
+template <typename T>
+bool read(std::ifstream& stream, T* values, std::size_t count) {
+  stream.read(reinterpret_cast<char*>(values), static_cast<std::streamsize>(count * sizeof(T)));
+  return stream.good();
+}
+
+}  // namespace
+
+Result<LogitsFileWriter> LogitsFileWriter::create(const std::string& path,
+                                                  const LogitsFileHeader& header) {
+  std::ofstream stream(path, std::ios::binary | std::ios::trunc);
+  if (!stream)
+    return make_status(StatusCode::kIoError, "cannot write {}: {}", path, std::strerror(errno));
+  const std::array<std::int32_t, 3> counts = {header.context, header.vocab_size, header.chunks};
+  write(stream, kMagic.data(), kMagic.size());
+  write(stream, counts.data(), counts.size());
+  write(stream, header.tokens.data(), header.tokens.size());
+  LogitsFileWriter writer(path, std::move(stream));
+  writer.record_.resize(log_prob_record_words(header.vocab_size));
+  if (!writer.stream_) return writer.failure();
+  return writer;
+}
+
+Status LogitsFileWriter::append(std::span<const float> logits) {
+  encode_log_probs(logits, record_);
+  write(stream_, record_.data(), record_.size());
+  return stream_ ? Status() : failure();
+}
+
+Status LogitsFileWriter::close() {
+  stream_.close();
+  return stream_ ? Status() : failure();
+}
+
+Status LogitsFileWriter::failure() const {
+  return make_status(StatusCode::kIoError, "cannot write {}: the disk may be full", path_);
+}
+
+Result<LogitsFileReader> LogitsFileReader::open(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream)
+    return make_status(StatusCode::kNotFound, "cannot read {}: {}", path, std::strerror(errno));
+  LogitsFileReader reader(path, std::move(stream));
+  MEMDECAY_RETURN_IF_ERROR(reader.read_header());
+  return reader;
+}
+
+Status LogitsFileReader::read_header() {
+  std::error_code error;
+  const std::uint64_t size = std::filesystem::file_size(path_, error);
+  std::array<char, 8> magic{};
+  std::array<std::int32_t, 3> counts{};
+  if (error || !read(stream_, magic.data(), magic.size()) || magic != kMagic ||
+      !read(stream_, counts.data(), counts.size())) {
+    return make_status(StatusCode::kCorrupt,
+                       "{} is no logits file: it does not begin with _logits_", path_);
+  }
+  header_.context = counts[0];
+  header_.vocab_size = counts[1];
+  header_.chunks = counts[2];
+  const bool sane = counts[0] >= 4 && counts[1] >= 1 && counts[2] >= 1;
+  const std::uint64_t tokens = sane ? std::uint64_t(counts[0]) * std::uint64_t(counts[2]) : 0;
+  const std::uint64_t left = size - kHeaderBytes;
+  if (!sane || tokens > left / sizeof(TokenId)) {
+    return make_status(StatusCode::kCorrupt,
+                       "{}: impossible counts (context {}, vocabulary {}, chunks {})", path_,
+                       counts[0], counts[1], counts[2]);
+  }
+  const std::uint64_t records =
+      std::uint64_t(header_.chunks) * std::uint64_t(header_.scored_per_chunk());
+  const std::uint64_t record_bytes = 2 * log_prob_record_words(header_.vocab_size);
+  const std::uint64_t rest = left - tokens * sizeof(TokenId);
+  if (rest / record_bytes < records) {
+    return make_status(StatusCode::kCorrupt, "{} is cut off: {} of {} scored positions are there",
+                       path_, rest / record_bytes, records);
+  }
+  header_.tokens.resize(tokens);
+  if (!read(stream_, header_.tokens.data(), header_.tokens.size())) {
+    return make_status(StatusCode::kIoError, "cannot read {}", path_);
+  }
+  for (const TokenId token : header_.tokens) {
+    if (token < 0 || token >= header_.vocab_size) {
+      return make_status(StatusCode::kCorrupt, "{}: token {} is outside its vocabulary of {}",
+                         path_, token, header_.vocab_size);
+    }
+  }
+  record_.resize(log_prob_record_words(header_.vocab_size));
+  return Status();
+}
+
+Status LogitsFileReader::next(std::span<float> log_probs) {
+  if (!read(stream_, record_.data(), record_.size())) {
+    return make_status(StatusCode::kIoError, "cannot read the next position of {}", path_);
+  }
+  decode_log_probs(record_, log_probs);
+  return Status();
+}
+
+}  // namespace memdecay
