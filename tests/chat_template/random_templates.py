@@ -54,9 +54,9 @@ class Grammar:
             lambda: f"({self.expr(depth - 1)} ~ {self.expr(depth - 1)})",
             lambda: f"{self.strings(depth - 1)}{self.slice()}",
             lambda: f"{self.strings(depth - 1)}{self.string_method()}",
-            lambda: f"({self.expr(depth - 1)})|{self.string_filter()}",
-            lambda: f"({self.expr(depth - 1)})|tojson",
-            lambda: f"({self.expr(depth - 1)})|tojson(indent={self.pick('0', '2', 'none')})",
+            lambda: f"(({self.expr(depth - 1)})|{self.string_filter()})",
+            lambda: f"(({self.expr(depth - 1)})|tojson)",
+            lambda: f"(({self.expr(depth - 1)})|tojson(indent={self.pick('0', '2', 'none')}))",
         )()
 
     def slice(self):
@@ -69,7 +69,7 @@ class Grammar:
                          ".title()", ".capitalize()", ".replace('o', '0')", ".replace('', '-')", ".swapcase()",
                          ".replace('e', 'EE', 1)", ".split()[0]", ".split(' ')[-1]", ".rsplit(' ', 1)[0]",
                          ".center(15, '*')", ".zfill(12)", ".ljust(9)", ".rjust(9)", ".format(1, 2)", ".removeprefix('A')",
-                         ".removesuffix('i')", ".partition(' ')[2]", ".splitlines()|join('|')", ".join(['1', '2'])")
+                         ".removesuffix('i')", ".partition(' ')[2]", ".splitlines()", ".join(['1', '2'])")
 
     def string_filter(self):
         return self.pick("upper", "lower", "title", "capitalize", "trim", "string", "replace('a', 'b')", "indent",

@@ -29,8 +29,10 @@ Filter find_number_filter(std::string_view name);
 Filter find_sequence_filter(std::string_view name);
 Filter find_select_filter(std::string_view name);
 
-/// The item at a dotted path of names and numbers; None leaves it as it is.
-Value get_path(Runtime& runtime, const Value& item, const Value* path);
+/// The item at a dotted path of names and numbers; None leaves it as it is. `fallback`, where not
+/// null, takes the place of each step that is missing.
+Value get_path(Runtime& runtime, const Value& item, const Value* path,
+               const Value* fallback = nullptr);
 /// Lower case where it is a string: what sorting and comparing filters use unless told otherwise.
 Value ignore_case(Runtime& runtime, const Value& value);
 

@@ -31,9 +31,7 @@ Value map_attribute(Runtime& runtime, const Value& input, const CallArguments& a
   const Parameters parameters(runtime, "map", arguments, {"attribute", "default"}, 1);
   std::vector<Value> out;
   for (const Value& item : iterate(runtime, input)) {
-    const Value found = get_path(runtime, item, &parameters[0]);
-    const Value* fallback = parameters.get_not_none(1);
-    out.push_back(found.is_undefined() && fallback != nullptr ? *fallback : found);
+    out.push_back(get_path(runtime, item, &parameters[0], parameters.get_not_none(1)));
   }
   return runtime.make_iterator(std::move(out));
 }
@@ -103,9 +101,13 @@ Filter find_filter(Runtime& runtime, std::string_view name) {
   runtime.fail_argument("there is no filter named '{}'", name);
 }
 
-Value get_path(Runtime& runtime, const Value& item, const Value* path) {
+Value get_path(Runtime& runtime, const Value& item, const Value* path, const Value* fallback) {
   if (path == nullptr || path->is_none()) return item;
-  if (!path->is_string()) return get_item(runtime, item, *path);
+  const auto step = [&](const Value& from, const Value& key) {
+    Value found = get_item(runtime, from, key);
+    return found.is_undefined() && fallback != nullptr ? *fallback : found;
+  };
+  if (!path->is_string()) return step(item, *path);
   const Text dot(U".", kTemplateOrigin);
   Value value = item;
   for (Text& part : split_text(runtime, path->text(), &dot, -1)) {
@@ -114,7 +116,7 @@ Value get_path(Runtime& runtime, const Value& item, const Value* path) {
       return c >= U'0' && c <= U'9';
     });
     const std::optional<Value> index = is_index ? parse_int(runtime, part, 10) : std::nullopt;
-    value = get_item(runtime, value, index ? *index : Value::string(std::move(part)));
+    value = step(value, index ? *index : Value::string(std::move(part)));
   }
   return value;
 }

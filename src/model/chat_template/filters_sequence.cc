@@ -237,9 +237,7 @@ Value groupby(Runtime& runtime, const Value& input, const CallArguments& argumen
   const Parameters parameters(runtime, "groupby", arguments,
                               {"attribute", "default", "case_sensitive"}, 1);
   const auto raw_key = [&](const Value& item) {
-    const Value key = get_path(runtime, item, &parameters[0]);
-    const Value* fallback = parameters.get_not_none(1);
-    return key.is_undefined() && fallback != nullptr ? *fallback : key;
+    return get_path(runtime, item, &parameters[0], parameters.get_not_none(1));
   };
   std::vector<Keyed> keyed;
   for (const Value& item : iterate(runtime, input)) {
