@@ -36,9 +36,9 @@ struct Lanes {
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(x),
                                                 _mm256_slli_epi32(_mm256_castps_si256(magic), 23)));
   }
-  /// x, but 0 where key < limit.
-  static Floats zero_below(Floats x, Floats key, float limit) {
-    return _mm256_and_ps(x, _mm256_cmp_ps(key, set(limit), _CMP_NLT_UQ));
+  /// The same, but 0 where key < limit.
+  static Floats scale_by_power_or_zero(Floats x, Floats magic, Floats key, float limit) {
+    return _mm256_and_ps(scale_by_power(x, magic), _mm256_cmp_ps(key, set(limit), _CMP_NLT_UQ));
   }
   /// x, but `other` where key == value.
   static Floats replace_equal(Floats x, Floats key, float value, Floats other) {
@@ -65,7 +65,8 @@ struct Lanes {
     m = _mm_max_ps(m, _mm_movehl_ps(m, m));
     return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
   }
-  static __m256 fold(Floats x) { return x; }
+  /// The two halves of 16 lanes added.
+  static __m256 fold(Floats low, Floats high) { return _mm256_add_ps(low, high); }
   /// (x1, x0, x3, x2, ...)
   static Floats swap_pairs(Floats x) { return _mm256_permute_ps(x, 0xb1); }
   /// x[i / 2] for the first half of x's lanes (half 0) or the second (half 1).

@@ -37,9 +37,11 @@ struct Lanes {
     return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(x),
                                                 _mm512_slli_epi32(_mm512_castps_si512(magic), 23)));
   }
-  /// x, but 0 where key < limit.
-  static Floats zero_below(Floats x, Floats key, float limit) {
-    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(key, set(limit), _CMP_NLT_UQ), x);
+  /// The same, but 0 where key < limit.
+  static Floats scale_by_power_or_zero(Floats x, Floats magic, Floats key, float limit) {
+    const __mmask16 keep = _mm512_cmp_ps_mask(key, set(limit), _CMP_NLT_UQ);
+    return _mm512_castsi512_ps(_mm512_maskz_add_epi32(
+        keep, _mm512_castps_si512(x), _mm512_slli_epi32(_mm512_castps_si512(magic), 23)));
   }
   /// x, but `other` where key == value.
   static Floats replace_equal(Floats x, Floats key, float value, Floats other) {
@@ -59,8 +61,8 @@ struct Lanes {
   /// Bit i: x[i] > limit.
   static unsigned above(Floats x, Floats limit) { return _mm512_cmp_ps_mask(x, limit, _CMP_GT_OQ); }
   static float max_lane(Floats x) { return _mm512_reduce_max_ps(x); }
-  /// The two halves added: the sums of what AVX2 would hold in two registers.
-  static __m256 fold(Floats x) {
+  /// The two halves of 16 lanes added; both arguments are those 16.
+  static __m256 fold(Floats x, Floats) {
     return _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
   }
   /// (x1, x0, x3, x2, ...)

@@ -259,10 +259,12 @@ class AttentionItem {
     const int runs = tile.page_slots / 16;
     for (int r = 0; r < block.rows; ++r) {
       scratch_.tile_max[tile_number * query_rows_ + block.first + r] = state.max[r];
+      alignas(64) float sixteens[kSixteens];
+      _mm256_store_ps(sixteens, sum_sixteens<L>(scratch_.scores + r * kAttentionTileSlots));
       for (int p = 0; p < tile.pages; ++p) {
         const int page = tile.first_page + p;
         if (page < 0 || page >= args_.page_count) continue;
-        const float* s = state.sixteens[r] + p * runs;
+        const float* s = sixteens + p * runs;
         args_.page_sum[page * query_rows_ + block.first + r] = runs == 1 ? s[0]
                                                                : runs == 2
                                                                    ? s[0] + s[1]

@@ -79,22 +79,10 @@ MEMDECAY_NOINLINE void score_pages(const AttentionTile& tile, int first_slot, in
     keys[p] = reinterpret_cast<const std::uint16_t*>(tile.keys[first_slot / kPageSlots + p]) +
               first_slot % kPageSlots;
   }
-  // The values come next: their lines are asked for meanwhile, from all pages at once.
-  constexpr int kShareBytes = (kSlots < kPageSlots ? kSlots : kPageSlots) * 2;
-  const int values_offset =
-      (kPageSlots + first_slot % kPageSlots) * head_dim - first_slot % kPageSlots;
   RegisterTile<L, kRows, kVectors> sums;
   sums.clear();
   for (int d = 0; d < head_dim; ++d) {
-    MEMDECAY_UNROLL
-    for (int p = 0; p < kPages; ++p) {
-      MEMDECAY_UNROLL
-      for (int line = 0; line < kShareBytes; line += 64) {
-        _mm_prefetch(
-            reinterpret_cast<const char*>(keys[p] + values_offset) + d * kShareBytes + line,
-            _MM_HINT_T0);
-      }
-    }
+    tile.template prefetch_values<kPageSlots, kSlots>(first_slot / kSlots * head_dim + d, head_dim);
     sums.template add_product<kQueryStride>(q + d, [&](int v) {
       return L::load_half(keys[v * L::kWidth / kPageSlots] + d * kPageSlots +
                           v * L::kWidth % kPageSlots);

@@ -51,6 +51,22 @@ struct AttentionTile {
     return tile;
   }
 
+  /// Asks for this tile's values, a line of each page in turn: so many at each of the
+  /// head_dim * (tile slots / kStepSlots) steps of the score loops that all are asked for.
+  template <int kPageSlots, int kStepSlots>
+  MEMDECAY_INLINE void prefetch_values(int step, int head_dim) const {
+    constexpr int kPages = kAttentionTileSlots / kPageSlots;
+    constexpr int kLines = kStepSlots > 32 ? kStepSlots / 32 : 1;
+    const int half_head_bytes = 2 * kPageSlots * head_dim;
+    MEMDECAY_UNROLL
+    for (int i = 0; i < kLines; ++i) {
+      const int line = step * kStepSlots / 32 + i;
+      _mm_prefetch(
+          reinterpret_cast<const char*>(keys[line % kPages] + half_head_bytes + line / kPages * 64),
+          _MM_HINT_T0);
+    }
+  }
+
   /// Asks for the next tile's keys, a share of every page at each of this tile's slots: several
   /// streams at once are what memory serves best.
   template <int kPages>

@@ -25,10 +25,9 @@ MEMDECAY_INLINE typename L::Floats exp2_fraction(typename L::Floats fraction) {
 /// 2^x for x <= 0; exactly 0 below -126, so also for minus infinity.
 template <typename L>
 MEMDECAY_INLINE typename L::Floats exp2_nonpositive(typename L::Floats x) {
-  const typename L::Floats clamped = L::max(L::set(-127.0f), x);
-  const typename L::Floats rounded = L::add(clamped, L::set(kRoundingMagic));
-  const typename L::Floats fraction = L::sub(clamped, L::sub(rounded, L::set(kRoundingMagic)));
-  return L::zero_below(L::scale_by_power(exp2_fraction<L>(fraction), rounded), x, -126.0f);
+  const typename L::Floats rounded = L::add(x, L::set(kRoundingMagic));
+  const typename L::Floats fraction = L::sub(x, L::sub(rounded, L::set(kRoundingMagic)));
+  return L::scale_by_power_or_zero(exp2_fraction<L>(fraction), rounded, x, -126.0f);
 }
 
 /// e^x, held between 2^-126 and 2^127.

@@ -1,7 +1,6 @@
 // Online softmax of one tile, in powers of two (Milakov and Gimelshein 2018).
 //
-// Sums run over 16 slots first (sum_sixteens), then over those: one order, whatever the page size,
-// the width of the vectors and the number of rows.
+// Sums have one order, whatever the page size, the width of the vectors and the number of rows.
 // Included inside a target region.
 #pragma once
 
@@ -39,13 +38,31 @@ MEMDECAY_INLINE __m256 sum_sixteens(const float* weights) {
                        _mm256_permute2f128_ps(four[0], four[1], 0x31));
 }
 
+/// Adds up a tile: 16 lanes each over the eight runs, then the lanes; for 8 lanes in two halves.
+template <typename L>
+MEMDECAY_INLINE float sum_tile(const float* weights) {
+  constexpr int kParts = 16 / L::kWidth;
+  typename L::Floats sum[kParts];
+  MEMDECAY_UNROLL
+  for (int part = 0; part < kParts; ++part) {
+    typename L::Floats run[kSixteens];
+    MEMDECAY_UNROLL
+    for (int i = 0; i < kSixteens; ++i) run[i] = L::load(weights + 16 * i + part * L::kWidth);
+    sum[part] = L::add(L::add(L::add(run[0], run[1]), L::add(run[2], run[3])),
+                       L::add(L::add(run[4], run[5]), L::add(run[6], run[7])));
+  }
+  const __m256 eight = L::fold(sum[0], sum[kParts - 1]);
+  __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+}
+
 /// The running state of the query rows of a block, and what one tile did to it.
 struct BlockSoftmax {
   alignas(64) float max[16];  ///< before the tile, then after it
   alignas(64) float sum[16];
-  alignas(64) float decay[16];                ///< 2^(max before - max after)
-  alignas(64) float tile[16];                 ///< the tile's maximum, then its sum
-  alignas(64) float sixteens[16][kSixteens];  ///< sums of each run of 16 slots
+  alignas(64) float decay[16];  ///< 2^(max before - max after)
+  alignas(64) float tile[16];   ///< the tile's maximum, then its sum
 };
 
 template <typename L>
@@ -82,9 +99,7 @@ void softmax_tile(float* scores, int rows, BlockSoftmax& state) {
     for (int i = 0; i < kAttentionTileSlots; i += L::kWidth) {
       L::store(row + i, exp2_nonpositive<L>(L::sub(L::load(row + i), origin)));
     }
-    _mm256_store_ps(state.sixteens[r], sum_sixteens<L>(row));
-    const float* s = state.sixteens[r];
-    state.tile[r] = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
+    state.tile[r] = sum_tile<L>(row);
   }
   for (int r = 0; r < 16; r += L::kWidth) {
     L::store(state.sum + r,
