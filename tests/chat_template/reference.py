@@ -88,15 +88,13 @@ def gguf_template(path):
 
     reader = GGUFReader(path)
 
-    def value(name):
+    def value(name, *index):
         field = reader.fields.get(name)
-        return None if field is None else field.contents()
-
-    tokens = value("tokenizer.ggml.tokens")
+        return None if field is None else field.contents(*index)
 
     def token(name):
         index = value(name)
-        return "" if index is None else tokens[index]
+        return "" if index is None else value("tokenizer.ggml.tokens", index)
 
     return (
         value("tokenizer.chat_template"),
