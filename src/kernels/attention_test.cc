@@ -312,7 +312,7 @@ TEST(Attention, WideTablesAgreeInEveryBit) {
 
 INSTANTIATE_TEST_SUITE_P(Tables, AttentionOfTable,
                          testing::ValuesIn(supported_kernels().begin(), supported_kernels().end()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& test) { return std::string(test.param->name); });
 
 }  // namespace
 }  // namespace memdecay

@@ -86,8 +86,12 @@ TEST_P(ElementwiseOfTable, Exp2IsAccurateMonotoneAndExactAtWholeNumbers) {
     const double want = std::exp2(static_cast<double>(x[i]));
     if (want < static_cast<double>(std::numeric_limits<float>::min())) continue;
     ASSERT_NEAR(static_cast<double>(y[i]) / want, 1.0, 4e-7) << x[i];
-    if (i > 0) ASSERT_GE(y[i], y[i - 1]) << x[i];
-    if (x[i] == std::trunc(x[i])) ASSERT_EQ(static_cast<double>(y[i]), want) << x[i];
+    if (i > 0) {
+      ASSERT_GE(y[i], y[i - 1]) << x[i];
+    }
+    if (x[i] == std::trunc(x[i])) {
+      ASSERT_EQ(static_cast<double>(y[i]), want) << x[i];
+    }
   }
   const std::vector<float> tiny = exp2_by_attention({-1000.0f, -1e30f});
   EXPECT_EQ(tiny[0], 0.0f);
@@ -263,7 +267,7 @@ TEST_P(ElementwiseOfTable, TopKMatchesASort) {
 
 INSTANTIATE_TEST_SUITE_P(Tables, ElementwiseOfTable,
                          testing::ValuesIn(supported_kernels().begin(), supported_kernels().end()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& test) { return std::string(test.param->name); });
 
 }  // namespace
 }  // namespace memdecay

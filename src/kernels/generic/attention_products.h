@@ -19,7 +19,7 @@ inline constexpr int kMaxFastHeadDim = 256;
 
 template <typename L, int kRows, int kVectors>
 struct RegisterTile {
-  typename L::Floats at[kRows][kVectors];
+  typename L::Floats at[std::size_t{kRows}][std::size_t{kVectors}];
 
   MEMDECAY_INLINE void clear() {
     MEMDECAY_UNROLL
@@ -43,7 +43,7 @@ struct RegisterTile {
   template <int kStride, typename Load>
   MEMDECAY_INLINE void add_product(const float* a, const Load& load) {
     if constexpr (kRows <= kVectors) {
-      typename L::Floats factor[kRows];
+      typename L::Floats factor[std::size_t{kRows}];
       MEMDECAY_UNROLL
       for (int r = 0; r < kRows; ++r) factor[r] = L::set(a[r * kStride]);
       MEMDECAY_UNROLL
@@ -53,7 +53,7 @@ struct RegisterTile {
         for (int r = 0; r < kRows; ++r) at[r][v] = L::fma(factor[r], b, at[r][v]);
       }
     } else {
-      typename L::Floats b[kVectors];
+      typename L::Floats b[std::size_t{kVectors}];
       MEMDECAY_UNROLL
       for (int v = 0; v < kVectors; ++v) b[v] = load(v);
       MEMDECAY_UNROLL
@@ -73,7 +73,7 @@ MEMDECAY_NOINLINE void score_pages(const AttentionTile& tile, int first_slot, in
                                    const float* q, float* scores) {
   constexpr int kSlots = kVectors * L::kWidth;
   constexpr int kPages = kSlots > kPageSlots ? kSlots / kPageSlots : 1;
-  const std::uint16_t* keys[kPages];
+  const std::uint16_t* keys[std::size_t{kPages}];
   MEMDECAY_UNROLL
   for (int p = 0; p < kPages; ++p) {
     keys[p] = reinterpret_cast<const std::uint16_t*>(tile.keys[first_slot / kPageSlots + p]) +

@@ -42,7 +42,7 @@ MEMDECAY_INLINE __m256 sum_sixteens(const float* weights) {
 template <typename L>
 MEMDECAY_INLINE float sum_tile(const float* weights) {
   constexpr int kParts = 16 / L::kWidth;
-  typename L::Floats sum[kParts];
+  typename L::Floats sum[std::size_t{kParts}];
   MEMDECAY_UNROLL
   for (int part = 0; part < kParts; ++part) {
     typename L::Floats run[kSixteens];
