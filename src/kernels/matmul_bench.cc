@@ -31,7 +31,7 @@ void int8_peak_avx512(int rounds) {
   for (int i = 0; i < kChains; ++i) acc[i] = _mm512_set1_epi32(i);
   __m512i x = _mm512_set1_epi8(3);
   for (int r = 0; r < rounds; ++r) {
-    benchmark::DoNotOptimize(x);
+    asm volatile("" : "+v"(x));  // a fresh operand, kept in its register
 #pragma GCC unroll 12
     for (int i = 0; i < kChains; ++i) acc[i] = _mm512_dpbusd_epi32(acc[i], x, x);
   }
@@ -43,7 +43,7 @@ void float_peak_avx512(int rounds) {
   for (int i = 0; i < kChains; ++i) acc[i] = _mm512_set1_ps(static_cast<float>(i));
   __m512 x = _mm512_set1_ps(1e-3f);
   for (int r = 0; r < rounds; ++r) {
-    benchmark::DoNotOptimize(x);
+    asm volatile("" : "+v"(x));
 #pragma GCC unroll 12
     for (int i = 0; i < kChains; ++i) acc[i] = _mm512_fmadd_ps(x, x, acc[i]);
   }
@@ -67,10 +67,11 @@ void int8_peak_avx2(int rounds) {
   __m256i x = _mm256_set1_epi8(3);
   const __m256i one = _mm256_set1_epi16(1);
   for (int r = 0; r < rounds; ++r) {
-    benchmark::DoNotOptimize(x);
+    asm volatile("" : "+x"(x));
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
-      const __m256i pairs = _mm256_maddubs_epi16(x, _mm256_add_epi8(x, acc[i]));
+      __m256i pairs = _mm256_maddubs_epi16(x, x);
+      asm volatile("" : "+x"(pairs));
       acc[i] = _mm256_add_epi32(acc[i], _mm256_madd_epi16(pairs, one));
     }
   }

@@ -27,7 +27,7 @@ struct PairNibbles {
   static constexpr int kSpanBlocks = 1, kSteps = 4, kCodes = 2;
 
   template <int kSpan, int kStep>
-  static MEMDECAY_INLINE void codes(const std::byte* chunk, Unit (&u)[kCodes]) {
+  static MEMDECAY_INLINE void codes(const std::byte* chunk, Unit (&u)[extent(kCodes)]) {
     const Unit x = load_unit(chunk + kSpan * kChunk.code_bytes + kStep * kUnitBytes);
     u[0] = take_bits<0, 0, 15>(x);
     u[1] = take_bits<4, 0, 15>(x);

@@ -1,6 +1,8 @@
-// Loop and inlining directives of the matrix kernels. A register tile is an array that must never
+// Loops, inlining and array sizes of the matrix kernels. A register tile is an array that must never
 // live in memory: every loop over it is unrolled whole, with either compiler.
 #pragma once
+
+#include <cstddef>
 
 #if defined(__clang__)
 #define MEMDECAY_UNROLL _Pragma("clang loop unroll(full)")
@@ -9,3 +11,12 @@
 #endif
 
 #define MEMDECAY_INLINE inline __attribute__((always_inline))
+
+namespace memdecay {
+
+/// An int constant as an array size; g++ warns about the plain int in templates.
+constexpr std::size_t extent(int count) {
+  return static_cast<std::size_t>(count);
+}
+
+}  // namespace memdecay

@@ -171,8 +171,11 @@ void matmul_panel(const MatMulArgs& args, int panel, int col, int cols) {
       kChunkBlocks;
   for (std::size_t block = 0; block < all_blocks; block += kTileBlocks) {
     const std::size_t blocks = std::min<std::size_t>(kTileBlocks, all_blocks - block);
-    unpack_panel<T>(panel_at(weights, panel) + block / kChunkBlocks * T::kChunkBytes,
-                    blocks / kChunkBlocks, unpacked);
+    const std::byte* chunk = panel_at(weights, panel) + block / kChunkBlocks * T::kChunkBytes;
+    const std::byte* next = block + kTileBlocks < all_blocks
+                                ? chunk + kTileBlocks / kChunkBlocks * T::kChunkBytes
+                                : panel_at(weights, panel + 1);
+    unpack_panel<T>(chunk, blocks / kChunkBlocks, next, unpacked);
     for (int c = 0; c < cols; c += TileShape<T>::kColumns) {
       const ConstActivationColumn column(args.quantized.storage, layout, col + c);
       dispatch_tile<T>(cols - c, unpacked,

@@ -46,7 +46,7 @@ struct BF16Weights {
 template <class W, int kPanels, int kColumns>
 inline void float_pass(const std::byte* panels, std::size_t panel_bytes, const float* x,
                        std::ptrdiff_t ld_x, int inputs, float* const* total, bool first) {
-  __m256 acc[kPanels][2][kColumns];
+  __m256 acc[extent(kPanels)][2][extent(kColumns)];
   MEMDECAY_UNROLL
   for (int p = 0; p < kPanels; ++p) {
     MEMDECAY_UNROLL

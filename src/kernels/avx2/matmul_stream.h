@@ -17,10 +17,11 @@
 
 namespace memdecay::avx2 {
 
-/// Exact sums of 16 rows.
-struct Sums {
-  __m256i half[2];
-};
+/// Holds x in a register at this point: keeps the compiler from starting so many products early
+/// that the accumulators go to the stack.
+MEMDECAY_INLINE void keep_in_register(__m256i& x) {
+  asm volatile("" : "+x"(x));
+}
 
 /// sum += w * y for signed bytes w = u - 128.
 MEMDECAY_INLINE __m256i add_signed_products(__m256i sum, __m256i u, __m256i y) {
@@ -32,14 +33,15 @@ MEMDECAY_INLINE __m256i add_signed_products(__m256i sum, __m256i u, __m256i y) {
 template <class T>
 inline constexpr int kStreamFlush = std::min({T::kFlush, T::kSteps, 8 / T::kSubBlocks});
 
-template <class T, int kSpan, int kStep = 0>
+/// Eight of the sixteen rows: rows 0 to 7 or 8 to 15.
+template <class T, int kSpan, int kHalf, int kStep = 0>
 MEMDECAY_INLINE void stream_steps(const std::byte* chunk, const std::int8_t* y,
-                                  Sums (&pairs)[T::kCodes],
-                                  Sums (&sums)[T::kSpanBlocks * T::kSubBlocks]) {
+                                  __m256i (&pairs)[extent(T::kCodes)],
+                                  __m256i (&sums)[extent(T::kSpanBlocks * T::kSubBlocks)]) {
   if constexpr (kStep < T::kSteps) {
     constexpr bool kFirst = kStep % kStreamFlush<T> == 0;
     constexpr bool kLast = (kStep + 1) % kStreamFlush<T> == 0;
-    Unit u[T::kCodes];
+    Unit u[extent(T::kCodes)];
     T::template codes<kSpan, kStep>(chunk, u);
     MEMDECAY_UNROLL
     for (int n = 0; n < T::kCodes; ++n) {
@@ -48,22 +50,20 @@ MEMDECAY_INLINE void stream_steps(const std::byte* chunk, const std::int8_t* y,
       std::int32_t four = 0;
       __builtin_memcpy(&four, y + block * kActivationBlock + 4 * group, 4);
       const __m256i v = _mm256_set1_epi32(four);
-      Sums& sum = sums[block * T::kSubBlocks + group * T::kSubBlocks / 8];
-      MEMDECAY_UNROLL
-      for (int h = 0; h < 2; ++h) {
-        if constexpr (T::kFlush == 1) {
-          sum.half[h] = add_signed_products(sum.half[h], u[n].half[h], v);
+      __m256i& sum = sums[block * T::kSubBlocks + group * T::kSubBlocks / 8];
+      if constexpr (T::kFlush == 1) {
+        sum = add_signed_products(sum, u[n].half[kHalf], v);
+      } else {
+        const __m256i products = _mm256_maddubs_epi16(u[n].half[kHalf], v);
+        pairs[n] = kFirst ? products : _mm256_add_epi16(pairs[n], products);
+        if constexpr (kLast) {
+          sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs[n], _mm256_set1_epi16(1)));
         } else {
-          const __m256i products = _mm256_maddubs_epi16(u[n].half[h], v);
-          pairs[n].half[h] = kFirst ? products : _mm256_add_epi16(pairs[n].half[h], products);
-          if constexpr (kLast) {
-            sum.half[h] = _mm256_add_epi32(
-                sum.half[h], _mm256_madd_epi16(pairs[n].half[h], _mm256_set1_epi16(1)));
-          }
+          keep_in_register(pairs[n]);
         }
       }
     }
-    stream_steps<T, kSpan, kStep + 1>(chunk, y, pairs, sums);
+    stream_steps<T, kSpan, kHalf, kStep + 1>(chunk, y, pairs, sums);
   }
 }
 
@@ -71,83 +71,89 @@ MEMDECAY_INLINE void stream_steps(const std::byte* chunk, const std::int8_t* y,
 template <class T>
 struct ChunkScales {
   static constexpr int kCount = T::kChunkInputs / kActivationBlock * T::kSubBlocks;
-  Rows s[kCount];
-  Rows m[kCount];
+  Rows s[extent(kCount)];
+  Rows m[extent(kCount)];
 };
 
 /// acc += block `b` of the chunk, which is block `at` of the column.
-template <class T>
-MEMDECAY_INLINE void stream_apply(const Sums* sums, const ChunkScales<T>& scales, int b,
-                                  const ConstActivationColumn& y, std::size_t at, Rows& acc) {
+template <class T, int kHalf>
+MEMDECAY_INLINE void stream_apply(const __m256i* sums, const ChunkScales<T>& scales, int b,
+                                  const ConstActivationColumn& y, std::size_t at, __m256& acc) {
   const int sub = b * T::kSubBlocks;
-  MEMDECAY_UNROLL
-  for (int h = 0; h < 2; ++h) {
-    __m256& total = acc.half[h];
-    __m256 t = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[0].half[h]), scales.s[sub].half[h]);
-    if constexpr (T::kSubBlocks == 2) {
-      t = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[1].half[h]), scales.s[sub + 1].half[h], t);
-    }
-    total = _mm256_fmadd_ps(t, _mm256_set1_ps(y.scale[at]), total);
-    if constexpr (T::kHasMin && T::kSubBlocks == 1) {
-      total = _mm256_fmadd_ps(scales.m[sub].half[h], _mm256_set1_ps(y.scaled_sum[at]), total);
-    }
-    if constexpr (T::kHasMin && T::kSubBlocks == 2) {
-      total =
-          _mm256_fmadd_ps(scales.m[sub].half[h], _mm256_set1_ps(y.scaled_sum_16[2 * at]), total);
-      total = _mm256_fmadd_ps(scales.m[sub + 1].half[h],
-                              _mm256_set1_ps(y.scaled_sum_16[2 * at + 1]), total);
-    }
+  __m256 t = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[0]), scales.s[sub].half[kHalf]);
+  if constexpr (T::kSubBlocks == 2) {
+    t = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[1]), scales.s[sub + 1].half[kHalf], t);
+  }
+  acc = _mm256_fmadd_ps(t, _mm256_set1_ps(y.scale[at]), acc);
+  if constexpr (T::kHasMin && T::kSubBlocks == 1) {
+    acc = _mm256_fmadd_ps(scales.m[sub].half[kHalf], _mm256_set1_ps(y.scaled_sum[at]), acc);
+  }
+  if constexpr (T::kHasMin && T::kSubBlocks == 2) {
+    acc = _mm256_fmadd_ps(scales.m[sub].half[kHalf], _mm256_set1_ps(y.scaled_sum_16[2 * at]), acc);
+    acc = _mm256_fmadd_ps(scales.m[sub + 1].half[kHalf],
+                          _mm256_set1_ps(y.scaled_sum_16[2 * at + 1]), acc);
   }
 }
 
-template <class T, int kSpan = 0>
-MEMDECAY_INLINE void stream_spans(const std::byte* chunk, const ChunkScales<T>& scales,
-                                  const ConstActivationColumn& y, std::size_t at, Rows& acc) {
+template <class T, int kSpan, int kHalf>
+MEMDECAY_INLINE void stream_span(const std::byte* chunk, const ChunkScales<T>& scales,
+                                 const ConstActivationColumn& y, std::size_t at, __m256& acc) {
+  constexpr int kFirst = kSpan * T::kSpanBlocks;
+  constexpr int kSums = T::kSpanBlocks * T::kSubBlocks;
+  const std::size_t first = at + static_cast<std::size_t>(kFirst);
+  __m256i sums[extent(kSums)];
+  MEMDECAY_UNROLL
+  for (int i = 0; i < kSums; ++i) {
+    sums[i] = _mm256_setzero_si256();
+    if constexpr (!T::kHasMin && T::kFlush > 1) {
+      const auto block = static_cast<std::size_t>(i);
+      const std::int32_t offset =
+          T::kSubBlocks == 1 ? y.offset[first + block] : y.offset_16[2 * first + block];
+      sums[i] = _mm256_set1_epi32(offset >> T::kShift);
+    }
+  }
+  __m256i pairs[extent(T::kCodes)];
+  stream_steps<T, kSpan, kHalf>(chunk, y.codes + first * kActivationBlock, pairs, sums);
+  MEMDECAY_UNROLL
+  for (int b = 0; b < T::kSpanBlocks; ++b) {
+    stream_apply<T, kHalf>(sums + b * T::kSubBlocks, scales, kFirst + b, y,
+                           first + static_cast<std::size_t>(b), acc);
+  }
+}
+
+/// Span by span over all panels, so that the memory streams advance together.
+template <class T, int kPanels, int kSpan = 0>
+MEMDECAY_INLINE void stream_spans(const std::byte* chunk, std::size_t panel_bytes,
+                                  const ChunkScales<T>* scales, const ConstActivationColumn& y,
+                                  std::size_t at, Rows* acc) {
   constexpr int kSpans = T::kChunkInputs / kActivationBlock / T::kSpanBlocks;
   if constexpr (kSpan < kSpans) {
-    constexpr int kFirst = kSpan * T::kSpanBlocks;
-    Sums sums[T::kSpanBlocks * T::kSubBlocks];
     MEMDECAY_UNROLL
-    for (int i = 0; i < T::kSpanBlocks * T::kSubBlocks; ++i) {
-      __m256i start = _mm256_setzero_si256();
-      if constexpr (!T::kHasMin && T::kFlush > 1) {
-        const std::int32_t offset =
-            T::kSubBlocks == 1 ? y.offset[at + static_cast<std::size_t>(kFirst + i)]
-                               : y.offset_16[2 * at + static_cast<std::size_t>(2 * kFirst + i)];
-        start = _mm256_set1_epi32(offset >> T::kShift);
-      }
-      sums[i].half[0] = start;
-      sums[i].half[1] = start;
+    for (int p = 0; p < kPanels; ++p) {
+      const std::byte* from = chunk + static_cast<std::size_t>(p) * panel_bytes;
+      stream_span<T, kSpan, 0>(from, scales[p], y, at, acc[p].half[0]);
+      stream_span<T, kSpan, 1>(from, scales[p], y, at, acc[p].half[1]);
     }
-    Sums pairs[T::kCodes];
-    stream_steps<T, kSpan>(
-        chunk, y.codes + (at + static_cast<std::size_t>(kFirst)) * kActivationBlock, pairs, sums);
-    MEMDECAY_UNROLL
-    for (int b = 0; b < T::kSpanBlocks; ++b) {
-      stream_apply<T>(sums + b * T::kSubBlocks, scales, kFirst + b, y,
-                      at + static_cast<std::size_t>(kFirst + b), acc);
-    }
-    stream_spans<T, kSpan + 1>(chunk, scales, y, at, acc);
+    stream_spans<T, kPanels, kSpan + 1>(chunk, panel_bytes, scales, y, at, acc);
   }
 }
 
-/// acc[p] = the 16 rows of panel p times the column.
+/// out[p] = the 16 rows of panel p times the column.
 template <class T, int kPanels>
 inline void stream_column(const std::byte* panels, std::size_t panel_bytes, std::size_t chunks,
                           const ConstActivationColumn& y, Rows* out) {
   constexpr std::size_t kChunkBlocks = T::kChunkInputs / kActivationBlock;
-  Rows acc[kPanels];
+  Rows acc[extent(kPanels)];
   MEMDECAY_UNROLL
   for (int p = 0; p < kPanels; ++p) acc[p] = {{_mm256_setzero_ps(), _mm256_setzero_ps()}};
   for (std::size_t c = 0; c < chunks; ++c) {
+    const std::byte* chunk = panels + c * T::kChunkBytes;
+    ChunkScales<T> scales[extent(kPanels)];
     MEMDECAY_UNROLL
     for (int p = 0; p < kPanels; ++p) {
-      const std::byte* chunk =
-          panels + static_cast<std::size_t>(p) * panel_bytes + c * T::kChunkBytes;
-      ChunkScales<T> scales;
-      T::scales(chunk, scales.s, scales.m);
-      stream_spans<T>(chunk, scales, y, c * kChunkBlocks, acc[p]);
+      T::scales(chunk + static_cast<std::size_t>(p) * panel_bytes, scales[p].s, scales[p].m);
     }
+    stream_spans<T, kPanels>(chunk, panel_bytes, scales, y, c * kChunkBlocks, acc);
   }
   MEMDECAY_UNROLL
   for (int p = 0; p < kPanels; ++p) out[p] = acc[p];

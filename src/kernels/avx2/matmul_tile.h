@@ -23,7 +23,7 @@ struct TileShape {
   static constexpr int kGroups = 8 / T::kSubBlocks;
   static constexpr int kFlush = kPlanes ? 8 : std::min(T::kFlush, kGroups);
   static constexpr int kHalves = kPlanes ? 1 : 2;  ///< 8 or 16 rows
-  static constexpr int kColumns = kPlanes || kFlush == kGroups ? 6 : 3;
+  static constexpr int kColumns = kPlanes || kFlush == kGroups ? 5 : 3;
   static constexpr int kSubBlocks = T::kSubBlocks;
   static constexpr bool kHasMin = T::kHasMin;
   static constexpr int kShift = T::kShift;
@@ -50,7 +50,7 @@ MEMDECAY_INLINE void unpack_steps(const std::byte* chunk, std::uint8_t* out) {
   } else if constexpr (kStep == T::kSteps) {
     unpack_steps<T, kSpan + 1, 0>(chunk, out);
   } else {
-    Unit u[T::kCodes];
+    Unit u[extent(T::kCodes)];
     T::template codes<kSpan, kStep>(chunk, u);
     MEMDECAY_UNROLL
     for (int n = 0; n < T::kCodes; ++n) {
@@ -86,12 +86,17 @@ MEMDECAY_INLINE void unpack_chunk(const std::byte* chunk, std::uint8_t* codes, f
   }
 }
 
+/// `next` is what the next pass will unpack: it comes in while this pass computes.
 template <class T>
-inline void unpack_panel(const std::byte* chunk, std::size_t chunks, UnpackedPanel& out) {
+inline void unpack_panel(const std::byte* chunk, std::size_t chunks, const std::byte* next,
+                         UnpackedPanel& out) {
   constexpr std::size_t kCodeBytes =
       static_cast<std::size_t>(T::kChunkInputs / 4 * TileShape<T>::kUnitStride);
   constexpr std::size_t kScales = static_cast<std::size_t>(ChunkScales<T>::kCount) * kPanelRows;
   for (std::size_t c = 0; c < chunks; ++c) {
+    for (std::size_t line = 0; line < T::kChunkBytes; line += 64) {
+      _mm_prefetch(next + c * T::kChunkBytes + line, _MM_HINT_T1);
+    }
     unpack_chunk<T>(chunk + c * T::kChunkBytes, out.codes + c * kCodeBytes,
                     out.scales + c * kScales, out.mins + c * kScales);
   }
@@ -118,11 +123,11 @@ MEMDECAY_INLINE Value at_column(const Value* first, std::ptrdiff_t stride, int c
 template <class Shape, int kColumns>
 MEMDECAY_INLINE void tile_pairs(
     const std::uint8_t* codes, const std::int8_t* y, std::ptrdiff_t stride,
-    __m256i (&pairs)[Shape::kPlanes ? 2 : 1][Shape::kHalves][kColumns]) {
+    __m256i (&pairs)[Shape::kPlanes ? 2 : 1][extent(Shape::kHalves)][extent(kColumns)]) {
   constexpr int kPlanes = Shape::kPlanes ? 2 : 1;
   MEMDECAY_UNROLL
   for (int g = 0; g < Shape::kFlush; ++g) {
-    __m256i u[kPlanes][Shape::kHalves];
+    __m256i u[extent(kPlanes)][extent(Shape::kHalves)];
     MEMDECAY_UNROLL
     for (int plane = 0; plane < kPlanes; ++plane) {
       MEMDECAY_UNROLL
@@ -142,6 +147,7 @@ MEMDECAY_INLINE void tile_pairs(
           const __m256i products = _mm256_maddubs_epi16(u[plane][h], v);
           __m256i& pair = pairs[plane][h][c];
           pair = g == 0 ? products : _mm256_add_epi16(pair, products);
+          keep_in_register(pair);
         }
       }
     }
@@ -151,12 +157,12 @@ MEMDECAY_INLINE void tile_pairs(
 /// The exact sums of one sub-block, offset included.
 template <class Shape, int kColumns>
 MEMDECAY_INLINE void tile_sums(const std::uint8_t* codes, const TileColumns& columns, int at,
-                               __m256i (&sums)[Shape::kHalves][kColumns]) {
+                               __m256i (&sums)[extent(Shape::kHalves)][extent(kColumns)]) {
   constexpr int kPlanes = Shape::kPlanes ? 2 : 1;
   const __m256i widen = _mm256_set1_epi16(1 << Shape::kShift);
   MEMDECAY_UNROLL
   for (int g = 0; g < Shape::kGroups; g += Shape::kFlush) {
-    __m256i pairs[kPlanes][Shape::kHalves][kColumns];
+    __m256i pairs[extent(kPlanes)][extent(Shape::kHalves)][extent(kColumns)];
     tile_pairs<Shape, kColumns>(codes + (at * Shape::kGroups + g) * Shape::kUnitStride,
                                 columns.codes + (at * Shape::kGroups + g) * 4, columns.stride,
                                 pairs);
@@ -200,11 +206,11 @@ inline void tile(const UnpackedPanel& panel, int half, const TileColumns& column
     }
   }
   for (int b = 0; b < blocks; ++b) {
-    __m256 t[Shape::kHalves][kColumns];
+    __m256 t[extent(Shape::kHalves)][extent(kColumns)];
     MEMDECAY_UNROLL
     for (int sub = 0; sub < kSubBlocks; ++sub) {
       const int at = b * kSubBlocks + sub;
-      __m256i sums[Shape::kHalves][kColumns];
+      __m256i sums[extent(Shape::kHalves)][extent(kColumns)];
       tile_sums<Shape, kColumns>(codes, columns, at, sums);
       MEMDECAY_UNROLL
       for (int h = 0; h < Shape::kHalves; ++h) {

@@ -135,7 +135,7 @@ template <class T, int kPanels>
 void matmul_panels(const MatMulArgs& args, int panel, int col, int cols) {
   const PanelMatrix& weights = *args.weights;
   const ActivationLayout layout(weights.k);
-  UnpackedPanel unpacked[kPanels];
+  UnpackedPanel unpacked[extent(kPanels)];
   Totals totals;
   constexpr std::size_t kChunkBlocks = T::kChunkInputs / kActivationBlock;
   const std::size_t all_blocks =
@@ -144,12 +144,15 @@ void matmul_panels(const MatMulArgs& args, int panel, int col, int cols) {
   for (std::size_t block = 0; block < all_blocks; block += kTileBlocks) {
     const std::size_t blocks = std::min<std::size_t>(kTileBlocks, all_blocks - block);
     for (int p = 0; p < kPanels; ++p) {
-      unpack_panel<T>(panel_at(weights, panel + p) + block / kChunkBlocks * T::kChunkBytes,
-                      blocks / kChunkBlocks, unpacked[p]);
+      const std::byte* chunk = panel_at(weights, panel + p) + block / kChunkBlocks * T::kChunkBytes;
+      const std::byte* next = block + kTileBlocks < all_blocks
+                                  ? chunk + kTileBlocks / kChunkBlocks * T::kChunkBytes
+                                  : panel_at(weights, panel + kPanels + p);
+      unpack_panel<T>(chunk, blocks / kChunkBlocks, next, unpacked[p]);
     }
     for (int c = 0; c < cols; c += kTileColumns) {
       const ConstActivationColumn column(args.quantized.storage, layout, col + c);
-      float* out[kPanels];
+      float* out[extent(kPanels)];
       for (int p = 0; p < kPanels; ++p) out[p] = totals.sums[p] + c * kPanelRows;
       dispatch_tile<T, kPanels>(cols - c, unpacked,
                                 tile_columns(column, block, T::kSubBlocks, layout.column_bytes),
@@ -197,7 +200,7 @@ void matmul_float_panels(const MatMulArgs& args, int panel, int col, int cols) {
     const std::byte* from =
         panel_at(weights, panel) + static_cast<std::size_t>(i) * kPanelRows * W::kBytes;
     for (int c = 0; c < cols; c += kFloatTileColumns) {
-      float* total[kPanels];
+      float* total[extent(kPanels)];
       for (int p = 0; p < kPanels; ++p) total[p] = totals.sums[p] + c * kPanelRows;
       dispatch_float<W, kPanels>(cols - c, from, weights.panel_bytes,
                                  args.x + (col + c) * args.ld_x + i, args.ld_x, inputs, total,

@@ -45,7 +45,7 @@ struct BF16Weights {
 template <class W, int kPanels, int kColumns>
 inline void float_pass(const std::byte* panels, std::size_t panel_bytes, const float* x,
                        std::ptrdiff_t ld_x, int inputs, float* const* total, bool first) {
-  __m512 acc[kPanels][kColumns];
+  __m512 acc[extent(kPanels)][extent(kColumns)];
   MEMDECAY_UNROLL
   for (int p = 0; p < kPanels; ++p) {
     MEMDECAY_UNROLL
@@ -53,7 +53,7 @@ inline void float_pass(const std::byte* panels, std::size_t panel_bytes, const f
   }
   const std::byte* weights = panels;
   for (int i = 0; i < inputs; ++i) {
-    __m512 w[kPanels];
+    __m512 w[extent(kPanels)];
     MEMDECAY_UNROLL
     for (int p = 0; p < kPanels; ++p) {
       w[p] = W::load(weights + static_cast<std::size_t>(p) * panel_bytes);

@@ -16,9 +16,9 @@ namespace memdecay::avx512 {
 
 template <class T, int kSpan, int kStep = 0>
 MEMDECAY_INLINE void stream_steps(const std::byte* chunk, const std::int8_t* y,
-                                  __m512i (&sums)[T::kSpanBlocks * T::kSubBlocks]) {
+                                  __m512i (&sums)[extent(T::kSpanBlocks * T::kSubBlocks)]) {
   if constexpr (kStep < T::kSteps) {
-    Unit u[T::kCodes];
+    Unit u[extent(T::kCodes)];
     T::template codes<kSpan, kStep>(chunk, u);
     MEMDECAY_UNROLL
     for (int n = 0; n < T::kCodes; ++n) {
@@ -37,8 +37,8 @@ MEMDECAY_INLINE void stream_steps(const std::byte* chunk, const std::int8_t* y,
 template <class T>
 struct ChunkScales {
   static constexpr int kCount = T::kChunkInputs / kActivationBlock * T::kSubBlocks;
-  __m512 s[kCount];
-  __m512 m[kCount];
+  __m512 s[extent(kCount)];
+  __m512 m[extent(kCount)];
 };
 
 /// acc += block `b` of the chunk, which is block `at` of the column.
@@ -60,48 +60,54 @@ MEMDECAY_INLINE void stream_apply(const __m512i* sums, const ChunkScales<T>& sca
   }
 }
 
-template <class T, int kSpan = 0>
-MEMDECAY_INLINE void stream_spans(const std::byte* chunk, const ChunkScales<T>& scales,
-                                  const ConstActivationColumn& y, std::size_t at, __m512& acc) {
+/// Span by span over all panels, so that the memory streams advance together.
+template <class T, int kPanels, int kSpan = 0>
+MEMDECAY_INLINE void stream_spans(const std::byte* chunk, std::size_t panel_bytes,
+                                  const ChunkScales<T>* scales, const ConstActivationColumn& y,
+                                  std::size_t at, __m512* acc) {
   constexpr int kSpans = T::kChunkInputs / kActivationBlock / T::kSpanBlocks;
   if constexpr (kSpan < kSpans) {
     constexpr int kFirst = kSpan * T::kSpanBlocks;
-    __m512i sums[T::kSpanBlocks * T::kSubBlocks];
+    constexpr int kSums = T::kSpanBlocks * T::kSubBlocks;
+    const std::size_t first = at + static_cast<std::size_t>(kFirst);
     MEMDECAY_UNROLL
-    for (int i = 0; i < T::kSpanBlocks * T::kSubBlocks; ++i) {
-      const std::int32_t offset =
-          T::kSubBlocks == 1 ? y.offset[at + static_cast<std::size_t>(kFirst + i)]
-                             : y.offset_16[2 * at + static_cast<std::size_t>(2 * kFirst + i)];
-      sums[i] = T::kHasMin ? _mm512_setzero_si512() : _mm512_set1_epi32(offset >> T::kShift);
+    for (int p = 0; p < kPanels; ++p) {
+      __m512i sums[extent(kSums)];
+      MEMDECAY_UNROLL
+      for (int i = 0; i < kSums; ++i) {
+        const auto block = static_cast<std::size_t>(i);
+        const std::int32_t offset =
+            T::kSubBlocks == 1 ? y.offset[first + block] : y.offset_16[2 * first + block];
+        sums[i] = T::kHasMin ? _mm512_setzero_si512() : _mm512_set1_epi32(offset >> T::kShift);
+      }
+      stream_steps<T, kSpan>(chunk + static_cast<std::size_t>(p) * panel_bytes,
+                             y.codes + first * kActivationBlock, sums);
+      MEMDECAY_UNROLL
+      for (int b = 0; b < T::kSpanBlocks; ++b) {
+        stream_apply<T>(sums + b * T::kSubBlocks, scales[p], kFirst + b, y,
+                        first + static_cast<std::size_t>(b), acc[p]);
+      }
     }
-    stream_steps<T, kSpan>(
-        chunk, y.codes + (at + static_cast<std::size_t>(kFirst)) * kActivationBlock, sums);
-    MEMDECAY_UNROLL
-    for (int b = 0; b < T::kSpanBlocks; ++b) {
-      stream_apply<T>(sums + b * T::kSubBlocks, scales, kFirst + b, y,
-                      at + static_cast<std::size_t>(kFirst + b), acc);
-    }
-    stream_spans<T, kSpan + 1>(chunk, scales, y, at, acc);
+    stream_spans<T, kPanels, kSpan + 1>(chunk, panel_bytes, scales, y, at, acc);
   }
 }
 
-/// acc[p] = the 16 rows of panel p times the column.
+/// out[p] = the 16 rows of panel p times the column.
 template <class T, int kPanels>
 inline void stream_column(const std::byte* panels, std::size_t panel_bytes, std::size_t chunks,
                           const ConstActivationColumn& y, __m512* out) {
   constexpr std::size_t kChunkBlocks = T::kChunkInputs / kActivationBlock;
-  __m512 acc[kPanels];
+  __m512 acc[extent(kPanels)];
   MEMDECAY_UNROLL
   for (int p = 0; p < kPanels; ++p) acc[p] = _mm512_setzero_ps();
   for (std::size_t c = 0; c < chunks; ++c) {
+    const std::byte* chunk = panels + c * T::kChunkBytes;
+    ChunkScales<T> scales[extent(kPanels)];
     MEMDECAY_UNROLL
     for (int p = 0; p < kPanels; ++p) {
-      const std::byte* chunk =
-          panels + static_cast<std::size_t>(p) * panel_bytes + c * T::kChunkBytes;
-      ChunkScales<T> scales;
-      T::scales(chunk, scales.s, scales.m);
-      stream_spans<T>(chunk, scales, y, c * kChunkBlocks, acc[p]);
+      T::scales(chunk + static_cast<std::size_t>(p) * panel_bytes, scales[p].s, scales[p].m);
     }
+    stream_spans<T, kPanels>(chunk, panel_bytes, scales, y, c * kChunkBlocks, acc);
   }
   MEMDECAY_UNROLL
   for (int p = 0; p < kPanels; ++p) out[p] = acc[p];

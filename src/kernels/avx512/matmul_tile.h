@@ -32,7 +32,7 @@ MEMDECAY_INLINE void unpack_steps(const std::byte* chunk, std::uint8_t* out) {
   } else if constexpr (kStep == T::kSteps) {
     unpack_steps<T, kSpan + 1, 0>(chunk, out);
   } else {
-    Unit u[T::kCodes];
+    Unit u[extent(T::kCodes)];
     T::template codes<kSpan, kStep>(chunk, u);
     MEMDECAY_UNROLL
     for (int n = 0; n < T::kCodes; ++n) {
@@ -60,11 +60,16 @@ MEMDECAY_INLINE void unpack_chunk(const std::byte* chunk, std::uint8_t* codes, f
   }
 }
 
+/// `next` is what the next pass will unpack: it comes in while this pass computes.
 template <class T>
-inline void unpack_panel(const std::byte* chunk, std::size_t chunks, UnpackedPanel& out) {
+inline void unpack_panel(const std::byte* chunk, std::size_t chunks, const std::byte* next,
+                         UnpackedPanel& out) {
   constexpr std::size_t kCodeBytes = static_cast<std::size_t>(T::kChunkInputs) * kPanelRows;
   constexpr std::size_t kScales = static_cast<std::size_t>(ChunkScales<T>::kCount) * kPanelRows;
   for (std::size_t c = 0; c < chunks; ++c) {
+    for (std::size_t line = 0; line < T::kChunkBytes; line += 64) {
+      _mm_prefetch(next + c * T::kChunkBytes + line, _MM_HINT_T1);
+    }
     unpack_chunk<T>(chunk + c * T::kChunkBytes, out.codes + c * kCodeBytes,
                     out.scales + c * kScales, out.mins + c * kScales);
   }
@@ -89,10 +94,11 @@ MEMDECAY_INLINE Value at_column(const Value* first, std::ptrdiff_t stride, int c
 
 template <int kGroups, int kPanels, int kColumns>
 MEMDECAY_INLINE void tile_sums(const UnpackedPanel* panels, int unit, const std::int8_t* y,
-                               std::ptrdiff_t stride, __m512i (&sums)[kPanels][kColumns]) {
+                               std::ptrdiff_t stride,
+                               __m512i (&sums)[extent(kPanels)][extent(kColumns)]) {
   MEMDECAY_UNROLL
   for (int g = 0; g < kGroups; ++g) {
-    Unit u[kPanels];
+    Unit u[extent(kPanels)];
     MEMDECAY_UNROLL
     for (int p = 0; p < kPanels; ++p) {
       u[p] = _mm512_load_si512(panels[p].codes + (unit + g) * static_cast<int>(kUnitBytes));
@@ -112,7 +118,7 @@ MEMDECAY_INLINE void tile_sums(const UnpackedPanel* panels, int unit, const std:
 template <int kSubBlocks, bool kHasMin, int kPanels, int kColumns>
 inline void tile(const UnpackedPanel* panels, const TileColumns& columns, int blocks,
                  float* const* out, bool first) {
-  __m512 acc[kPanels][kColumns];
+  __m512 acc[extent(kPanels)][extent(kColumns)];
   MEMDECAY_UNROLL
   for (int p = 0; p < kPanels; ++p) {
     MEMDECAY_UNROLL
@@ -122,11 +128,11 @@ inline void tile(const UnpackedPanel* panels, const TileColumns& columns, int bl
   }
   const std::ptrdiff_t stride = columns.stride;
   for (int b = 0; b < blocks; ++b) {
-    __m512 t[kPanels][kColumns];
+    __m512 t[extent(kPanels)][extent(kColumns)];
     MEMDECAY_UNROLL
     for (int sub = 0; sub < kSubBlocks; ++sub) {
       const int at = b * kSubBlocks + sub;
-      __m512i sums[kPanels][kColumns];
+      __m512i sums[extent(kPanels)][extent(kColumns)];
       MEMDECAY_UNROLL
       for (int c = 0; c < kColumns; ++c) {
         const __m512i start = kHasMin
