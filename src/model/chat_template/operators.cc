@@ -193,9 +193,13 @@ bool contains(Runtime& runtime, const Value& container, const Value& item) {
       return container.chars().find(item.chars()) != std::u32string::npos;
     case Kind::kDict:
       return find_key(runtime, container.dict(), item) != nullptr;
+    case Kind::kDictView:
+      if (std::string_view(container.sequence().view) == "dict_keys") {
+        require_hashable(runtime, item);
+      }
+      [[fallthrough]];
     case Kind::kList:
     case Kind::kTuple:
-    case Kind::kDictView:
     case Kind::kIterator:
     case Kind::kRange:
     case Kind::kUndefined:
@@ -218,6 +222,9 @@ Value arithmetic(Runtime& runtime, std::string_view op, const Value& a, const Va
   if (op == "*" && is_repeatable(a) && b.is_integral()) return repeat(runtime, a, b.as_int());
   if (op == "*" && is_repeatable(b) && a.is_integral()) return repeat(runtime, b, a.as_int());
   if (op == "%" && a.is_string()) return percent_format(runtime, a, b);
+  if (op == "-" && (a.is(Kind::kDictView) || b.is(Kind::kDictView))) {
+    runtime.fail_unsupported("the difference of dict views");
+  }
   fail_operands(runtime, op, a, b);
 }
 
