@@ -35,9 +35,11 @@ struct Engine::Running {
   Sampler sampler;
   TextStream text;
   GenerationResult result = {};
-  std::vector<TokenId> waiting = {};  ///< tokens without keys and values yet: the prompt's rest, or the last token made
+  std::vector<TokenId> waiting =
+      {};  ///< tokens without keys and values yet: the prompt's rest, or the last token made
   std::int64_t submitted_ns = 0;
   std::int64_t first_token_ns = 0;
+  int most_new_tokens = 0;  ///< what was asked for, or what the context has room for
   bool cancelled = false;
   bool done = false;
 };
@@ -120,7 +122,7 @@ Status Engine::check_request(const GenerationRequest& request) const {
   }
   if (request.prompt.empty())
     return Status(StatusCode::kInvalidArgument, "the prompt has no tokens");
-  if (static_cast<int>(request.prompt.size()) > context_tokens_) {
+  if (request.prompt.size() > static_cast<std::size_t>(context_tokens_)) {
     return make_status(StatusCode::kInvalidArgument,
                        "the prompt has {} tokens, but the context holds {}", request.prompt.size(),
                        context_tokens_);
@@ -129,13 +131,38 @@ Status Engine::check_request(const GenerationRequest& request) const {
     return make_status(StatusCode::kInvalidArgument, "max_new_tokens is {}, but must be 0 or more",
                        request.max_new_tokens);
   }
+  MEMDECAY_RETURN_IF_ERROR(check_tokens(request.prompt));
+  MEMDECAY_RETURN_IF_ERROR(request.sampling.validate());
+  // What can never fit is refused now, not after minutes of work.
+  const KvBudget& budget = cache_->budget();
+  const std::uint64_t least = least_bytes(static_cast<int>(request.prompt.size()));
+  if (least <= budget.limit_bytes() - cache_->overhead_bytes()) return Status();
+  return make_status(
+      StatusCode::kResourceExhausted,
+      "the keys and values of {} prompt tokens need {}, but the KV budget is {} ({} of it for "
+      "tables)",
+      request.prompt.size(), format_bytes(least), format_bytes(budget.limit_bytes()),
+      format_bytes(cache_->overhead_bytes()));
+}
+
+Status Engine::check_tokens(std::span<const TokenId> tokens) const {
   const int vocab_size = model_->config().vocab_size;
-  for (const TokenId token : request.prompt) {
+  for (const TokenId token : tokens) {
     if (token >= 0 && token < vocab_size) continue;
     return make_status(StatusCode::kInvalidArgument, "token {} is outside the vocabulary of {}",
                        token, vocab_size);
   }
-  return request.sampling.validate();
+  return Status();
+}
+
+std::uint64_t Engine::least_bytes(int tokens) const {
+  std::uint64_t bytes = 0;
+  for (const KvLayerGroup& group : cache_->groups()) {
+    const int held = group.window > 0 ? std::min(tokens, group.window) : tokens;
+    const int pages = (held + group.layout.page_tokens - 1) / group.layout.page_tokens;
+    bytes += static_cast<std::uint64_t>(pages) * PagePool::stride_bytes_for(group.layout);
+  }
+  return bytes;
 }
 
 void Engine::match_prefix(Session& session, std::span<const TokenId> prompt) {
@@ -158,11 +185,13 @@ Result<RequestId> Engine::submit(GenerationRequest request) {
   session.busy_ = true;
   const SamplingOptions sampling = request.sampling;
   const RequestId id(next_request_++);
-  auto running = std::make_unique<Running>(
-      Running{id, std::move(request), Sampler(sampling, kernels_), TextStream(model_->tokenizer())});
+  auto running = std::make_unique<Running>(Running{
+      id, std::move(request), Sampler(sampling, kernels_), TextStream(model_->tokenizer())});
   running->submitted_ns = now_ns();
   const auto& prompt = running->request.prompt;
   running->result.prompt_tokens = static_cast<int>(prompt.size());
+  running->most_new_tokens =
+      std::min(running->request.max_new_tokens, context_tokens_ - running->result.prompt_tokens);
   running->result.reused_tokens = static_cast<int>(session.tokens_.size());
   running->waiting.assign(prompt.begin() + running->result.reused_tokens, prompt.end());
   running_.push_back(std::move(running));
@@ -176,8 +205,8 @@ void Engine::cancel(RequestId id) {
 }
 
 bool Engine::step() {
-  for (const auto& running : running_) {
-    if (running->cancelled) finish(*running, FinishReason::kCancelled, Status());
+  for (std::size_t i = 0; i < running_.size(); ++i) {  // on_text may submit, so no iterators
+    if (running_[i]->cancelled) finish(*running_[i], FinishReason::kCancelled, Status());
   }
   sweep();
   if (running_.empty()) return false;
@@ -215,19 +244,24 @@ void Engine::reserve(std::vector<PassSlice>& slices) {
     const int tokens = static_cast<int>(slice.tokens.size());
     const Room room = slice.session->sequence_->try_append(tokens);
     if (room) return false;
-    finish(*slice.running, FinishReason::kNoMemory,
-           no_room(*slice.session, tokens, room.missing_bytes));
+    finish(*slice.running, FinishReason::kNoMemory, no_room(*slice.session, tokens, room));
     return true;
   });
 }
 
-Status Engine::no_room(const Session& session, int tokens, std::uint64_t missing_bytes) const {
+Status Engine::no_room(const Session& session, int tokens, const Room& room) const {
   const KvBudget& budget = cache_->budget();
+  if (room.refusal != Room::Refusal::kBudget) {
+    return make_status(StatusCode::kResourceExhausted,
+                       "this machine has no memory for {} more tokens after {}; a --kv-budget sets "
+                       "an end before that",
+                       tokens, session.tokens_.size());
+  }
   return make_status(
       StatusCode::kResourceExhausted,
-      "the KV budget of {} is full: {} more tokens after {} need {} that are not free",
-      format_bytes(budget.limit_bytes()), tokens, session.tokens_.size(),
-      format_bytes(missing_bytes));
+      "the KV budget of {} is full: {} more {} after {} would take {} that are not free",
+      format_bytes(budget.limit_bytes()), tokens, tokens == 1 ? "token" : "tokens",
+      session.tokens_.size(), format_bytes(room.missing_bytes));
 }
 
 Status Engine::run_pass(std::span<const PassSlice> slices) {
@@ -295,7 +329,7 @@ void Engine::accept_logits(Running& running, std::span<const float> logits) {
     result.prompt_ns = now - running.submitted_ns;
   }
   result.decode_ns = now - running.first_token_ns;
-  if (running.request.max_new_tokens == 0) return finish(running, FinishReason::kLength, Status());
+  if (running.most_new_tokens == 0) return finish(running, FinishReason::kLength, Status());
   const TokenId token = running.sampler.sample(logits);
   if (!running.request.ignore_end && model_->is_end(token)) {
     result.end_token = token;
@@ -303,8 +337,7 @@ void Engine::accept_logits(Running& running, std::span<const float> logits) {
   }
   result.tokens.push_back(token);
   take_text(running, running.text.append(token));
-  const bool full = static_cast<int>(running.request.session->tokens_.size()) >= context_tokens_;
-  if (full || static_cast<int>(result.tokens.size()) >= running.request.max_new_tokens) {
+  if (static_cast<int>(result.tokens.size()) >= running.most_new_tokens) {
     return finish(running, FinishReason::kLength, Status());
   }
   running.waiting.assign(1, token);
@@ -352,6 +385,13 @@ Result<GenerationResult> Engine::generate(GenerationRequest request) {
 
 Status Engine::extend(Session& session, std::span<const TokenId> tokens, int first_wanted,
                       const LogitsCallback& on_logits) {
+  if (session.busy_) return Status(StatusCode::kInvalidArgument, "this session runs a request");
+  MEMDECAY_RETURN_IF_ERROR(check_tokens(tokens));
+  if (tokens.size() > static_cast<std::size_t>(context_tokens_) - session.tokens_.size()) {
+    return make_status(StatusCode::kInvalidArgument,
+                       "{} tokens after {} do not fit the context of {}", tokens.size(),
+                       session.tokens_.size(), context_tokens_);
+  }
   const auto vocab_size = static_cast<std::size_t>(model_->config().vocab_size);
   while (!tokens.empty()) {
     const auto chunk =
@@ -359,7 +399,7 @@ Status Engine::extend(Session& session, std::span<const TokenId> tokens, int fir
     const int begin = static_cast<int>(session.tokens_.size());
     const int count = static_cast<int>(chunk.size());
     const Room room = session.sequence_->try_append(count);
-    if (!room) return no_room(session, count, room.missing_bytes);
+    if (!room) return no_room(session, count, room);
     const PassSlice slice{&session, chunk, nullptr};
     MEMDECAY_RETURN_IF_ERROR(run_pass(std::span(&slice, 1)));
     for (int row = std::max(0, first_wanted - begin); row < count;) {

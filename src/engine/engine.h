@@ -1,7 +1,8 @@
 // Engine: the one place where model, paged memory and scheduling meet.
 //
 // Owns, in teardown order: sessions' pages (KvCache), the transformer's buffers, the model, the
-// thread team. One thread, the engine's, calls everything here; callbacks run on it. Requests of
+// thread team. One thread, the engine's, calls everything here; callbacks run on it: they may call
+// submit() and cancel(), and on_done may also close its session. Requests of
 // several sessions share forward passes: each step plans decode tokens first and slices of prompts
 // after them (sched/batch_planner.h).
 //
@@ -39,7 +40,7 @@ class Engine {
   const KernelTable& kernels() const { return kernels_; }
   const KvCache& cache() const { return *cache_; }
   int threads() const { return team_.size(); }
-  /// Longest sequence in tokens.
+  /// Longest sequence in tokens: prompt and answer together never exceed it.
   int context_tokens() const { return context_tokens_; }
   /// Bytes that one token's keys and values take in all layer groups, windows aside.
   std::uint64_t kv_bytes_per_token() const;
@@ -55,7 +56,8 @@ class Engine {
   // --- generation: submit, then step until idle ---
 
   /// kInvalidArgument for an empty or too long prompt, tokens out of range, bad sampling options,
-  /// or a busy session.
+  /// or a busy session; kResourceExhausted for a prompt that the KV budget can never hold. A
+  /// refusal changes nothing.
   Result<RequestId> submit(GenerationRequest request);
   /// Ends a request with kCancelled before the next step; unknown ids are ignored.
   void cancel(RequestId id);
@@ -69,8 +71,9 @@ class Engine {
   using LogitsCallback = std::function<void(int position, std::span<const float> logits)>;
   /// Appends tokens to a session. For each appended token with position >= first_wanted,
   /// `on_logits` gets the logits that follow it, in order of position; with first_wanted past the
-  /// end no logits are computed. kResourceExhausted when there is no room; the session then holds
-  /// the passes that fitted.
+  /// end no logits are computed. kInvalidArgument, and nothing has changed, for a busy session,
+  /// tokens out of range or more than the context holds. kResourceExhausted when there is no room;
+  /// the session then holds the passes that fitted.
   Status extend(Session& session, std::span<const TokenId> tokens, int first_wanted,
                 const LogitsCallback& on_logits);
   /// Forgets all tokens from `size` on. REQUIRES: no request runs on the session.
@@ -87,10 +90,13 @@ class Engine {
   Engine(const EngineOptions& options, int threads);
   Status initialize();
   Status check_request(const GenerationRequest& request) const;
+  Status check_tokens(std::span<const TokenId> tokens) const;
+  /// Bytes without which no sequence of this length can be: its pages, windows only as they end.
+  std::uint64_t least_bytes(int tokens) const;
   /// Cuts the session back to the longest prefix that it shares with the prompt, but leaves one
   /// token to compute.
   void match_prefix(Session& session, std::span<const TokenId> prompt);
-  Status no_room(const Session& session, int tokens, std::uint64_t missing_bytes) const;
+  Status no_room(const Session& session, int tokens, const Room& room) const;
   /// Runs the model over slices whose sequences already have room, and records the tokens as held.
   Status run_pass(std::span<const PassSlice> slices);
   static void take_text(Running& running, const std::string& text);

@@ -28,7 +28,7 @@ struct GenerationResult {
   FinishReason reason = FinishReason::kStop;
   Status status;                ///< one sentence for kNoMemory and kFailed
   std::vector<TokenId> tokens;  ///< generated, without the end token
-  std::string text;            ///< what they say; invalid UTF-8 has become U+FFFD
+  std::string text;             ///< what they say; invalid UTF-8 has become U+FFFD
   TokenId end_token = -1;       ///< the end token that stopped it, or -1
   int prompt_tokens = 0;
   int reused_tokens = 0;       ///< of the prompt, found in the session
@@ -40,7 +40,7 @@ struct GenerationResult {
 struct GenerationRequest {
   Session* session = nullptr;   ///< outlives the request; one request at a time
   std::vector<TokenId> prompt;  ///< the whole conversation as tokens, history included; not empty
-  int max_new_tokens = 256;     ///< >= 0
+  int max_new_tokens = 256;     ///< >= 0; the context may end the answer before
   SamplingOptions sampling;
   bool ignore_end = false;  ///< go on after end tokens (benchmarks)
   /// Called on the engine's thread as text comes: whole characters only, the rest is flushed at the

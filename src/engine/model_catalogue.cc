@@ -22,8 +22,11 @@ std::vector<CatalogueEntry> parse_catalogue() {
     entries.push_back({model.at("name"), model.at("title"), model.at("bytes")});
   }
   const std::string first = json.at("default");
-  std::stable_partition(entries.begin(), entries.end(),
-                        [&](const CatalogueEntry& entry) { return entry.name == first; });
+  const auto chosen =
+      std::find_if(entries.begin(), entries.end(),
+                   [&](const CatalogueEntry& entry) { return entry.name == first; });
+  MEMDECAY_CHECK(chosen != entries.end());
+  std::rotate(entries.begin(), chosen, chosen + 1);
   return entries;
 }
 
