@@ -20,6 +20,10 @@ struct RandomModelShape {
                 vocab = 50;
   std::uint32_t window = 48;  ///< gemma3 only
   WeightType matrix_type = WeightType::kQ8_0;
+  std::uint32_t context = 4096;
+  /// The vocabulary, in the byte alphabet; empty: t0, t1, ... Those after it are t<number> too.
+  std::vector<std::string> pieces;
+  int eos = -1;  ///< the end token; -1: the model names none
 };
 
 /// Tensor directory and metadata, data zeroed.
@@ -31,7 +35,7 @@ inline std::vector<std::byte> zero_model(std::string_view architecture,
   GgufBuilder builder;
   builder.add("general.architecture", architecture)
       .add(prefix + "block_count", shape.layers)
-      .add(prefix + "context_length", std::uint32_t{4096})
+      .add(prefix + "context_length", shape.context)
       .add(prefix + "embedding_length", shape.width)
       .add(prefix + "feed_forward_length", shape.inner)
       .add(prefix + "attention.head_count", shape.heads)
@@ -41,9 +45,14 @@ inline std::vector<std::byte> zero_model(std::string_view architecture,
       .add(prefix + "attention.layer_norm_rms_epsilon", 1e-5F)
       .add(prefix + "rope.freq_base", 10000.0F);
   if (gemma) builder.add(prefix + "attention.sliding_window", shape.window);
-  std::vector<std::string> tokens;
-  for (std::uint32_t i = 0; i < shape.vocab; ++i) tokens.push_back("t" + std::to_string(i));
-  builder.add("tokenizer.ggml.model", "gpt2").add_strings("tokenizer.ggml.tokens", tokens);
+  std::vector<std::string> tokens = shape.pieces;
+  for (std::size_t i = tokens.size(); i < shape.vocab; ++i)
+    tokens.push_back("t" + std::to_string(i));
+  builder.add("tokenizer.ggml.model", "gpt2")
+      .add_strings("tokenizer.ggml.tokens", tokens)
+      .add_strings("tokenizer.ggml.merges", {});
+  if (shape.eos >= 0)
+    builder.add("tokenizer.ggml.eos_token_id", static_cast<std::uint32_t>(shape.eos));
   const std::uint32_t q_width = shape.heads * shape.head_dim,
                       kv_width = shape.kv_heads * shape.head_dim;
   builder.add_tensor("token_embd.weight", {shape.width, shape.vocab}, WeightType::kQ8_0)

@@ -1,0 +1,64 @@
+// A random model as a file, for tests that need an Engine: written to the test's temporary folder,
+// removed at the end. One thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/engine.h"
+#include "model/transformer/random_model_for_test.h"
+
+namespace memdecay {
+
+class ModelFile {
+ public:
+  explicit ModelFile(std::string_view architecture, const RandomModelShape& shape = {}) {
+    // Tests run in parallel processes.
+    path_ =
+        testing::TempDir() + "memdecay_model_" + std::to_string(std::random_device()()) + ".gguf";
+    const std::vector<std::byte> bytes = random_model(architecture, shape, 11);
+    std::ofstream(path_, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  }
+  ~ModelFile() { std::remove(path_.c_str()); }
+  ModelFile(const ModelFile&) = delete;
+  ModelFile& operator=(const ModelFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  /// Small passes, so that chunks and batches are cut often. One thread.
+  EngineOptions options() const {
+    EngineOptions options;
+    options.model_path = path_;
+    options.threads = 1;
+    options.page_tokens = 16;
+    options.batch_tokens = 64;
+    options.chunk_tokens = 24;
+    return options;
+  }
+  std::unique_ptr<Engine> engine() const { return engine(options()); }
+  static std::unique_ptr<Engine> engine(const EngineOptions& options) {
+    Result<std::unique_ptr<Engine>> engine = Engine::create(options);
+    EXPECT_TRUE(engine.ok()) << engine.status().message();
+    return std::move(engine).value();
+  }
+
+ private:
+  std::string path_;
+};
+
+inline std::vector<TokenId> random_prompt(int count, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<TokenId> tokens(static_cast<std::size_t>(count));
+  for (TokenId& token : tokens) token = static_cast<TokenId>(random() % 50);
+  return tokens;
+}
+
+}  // namespace memdecay
