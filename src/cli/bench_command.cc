@@ -8,11 +8,13 @@
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/exit_status.h"
+#include "cli/flag_checks.h"
 #include "cli/peer_engine.h"
 #include "core/units.h"
 #include "eval/bandwidth_probe.h"
 #include "eval/speed.h"
 #include "sys/cpu.h"
+#include "sys/memory.h"
 
 namespace memdecay {
 namespace {
@@ -68,8 +70,11 @@ Result<BenchRow> run_case(Engine& engine, const SpeedCase& speed_case, const Ben
 Status bench(const BenchFlags& flags) {
   MEMDECAY_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.options());
   const std::vector<SpeedCase> cases = cases_of(flags);
-  if (cases.empty())
-    return Status(StatusCode::kInvalidArgument, "nothing to measure: -p and -n are all 0");
+  if (flags.probe_mib * kMiB > physical_memory_bytes() / 2) {
+    return make_status(StatusCode::kInvalidArgument,
+                       "a probe of {} does not fit this machine's memory of {} beside a model",
+                       format_bytes(flags.probe_mib * kMiB), format_bytes(physical_memory_bytes()));
+  }
   MEMDECAY_ASSIGN_OR_RETURN(const BandwidthProbe probe,
                             BandwidthProbe::create(flags.probe_mib * kMiB));
   // Rows as deep as asked for, also beyond the trained context: speed does not care.
@@ -113,12 +118,15 @@ void add_bench_command(CLI::App& program, int& status) {
       ->delimiter(',')
       ->check(CLI::Range(1, 1024));
   command->add_option("-p,--n-prompt", flags->prompts, "prompt lengths; 0: none")
+      ->check(token_count())
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("-n,--n-gen", flags->generations, "tokens to decode; 0: none")
+      ->check(token_count())
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("-d,--n-depth", flags->depths, "tokens already in the cache")
+      ->check(token_count())
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("-r,--repetitions", flags->repetitions, "timed repetitions")
@@ -134,7 +142,18 @@ void add_bench_command(CLI::App& program, int& status) {
       ->add_option("--probe-mib", flags->probe_mib, "size of the memory-bandwidth probe's buffer")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  command->callback([flags, &status] { status = report(bench(*flags)); });
+  command->footer(
+      "Rows are llama-bench's: pp512 is a prompt, tg128 decoding, @ d4096 after that many tokens. "
+      "The bandwidth column is\nthe share of what this machine's threads can read.\n\n"
+      "Examples:\n"
+      "  memdecay bench -m smollm2 -t 1,2 -p 512 -n 128 -d 0,4096\n"
+      "  memdecay bench -m qwen-0.5b -n 32 -r 3 -o json\n"
+      "  memdecay bench -m smollm2 --against ./llama-bench");
+  command->callback([flags, &status] {
+    if (cases_of(*flags).empty())
+      throw CLI::ValidationError("nothing to measure: -p and -n are all 0");
+    status = report(bench(*flags));
+  });
 }
 
 }  // namespace memdecay

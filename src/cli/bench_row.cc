@@ -59,7 +59,8 @@ nlohmann::ordered_json bench_row_json(const BenchRow& row, const Engine& engine)
   json["backends"] = "CPU";
   json["model_filename"] = engine.model().path();
   json["model_type"] = engine.model().config().name;
-  json["model_size"] = engine.model().weights().arena.size();
+  json["model_size"] = engine.model().tensor_bytes();
+  json["model_n_params"] = engine.model().parameters();
   json["n_batch"] = engine.options().batch_tokens;
   json["n_ubatch"] = engine.options().batch_tokens;
   json["n_threads"] = row.threads;

@@ -8,6 +8,8 @@
 #include "cli/exit_status.h"
 #include "cli/memory_report.h"
 #include "cli/sampling_flags.h"
+#include "cli/standard_output.h"
+#include "sys/terminal.h"
 
 namespace memdecay {
 namespace {
@@ -19,56 +21,61 @@ struct ChatFlags {
   int max_new_tokens = 512;
 };
 
-void print_text(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
-
 /// One question and its answer; a failure is told and the question taken back, so that the chat can
 /// go on.
-void chat_turn(const ChatFlags& flags, const Engine& engine, Conversation& conversation,
-               const std::string& line) {
+Status chat_turn(const ChatFlags& flags, const Engine& engine, Conversation& conversation,
+                 const std::string& line) {
   conversation.add_message({{"role", "user"}, {"content", line}});
   const Result<GenerationResult> result =
       conversation.answer(flags.sampling, flags.max_new_tokens, print_text);
   if (!result.ok()) {
     conversation.forget_last_message();
     std::printf("\n");
-    report(result.status());
-    return;
+    return result.status();
   }
+  const bool dim = is_terminal(stdout);
   std::printf(
-      "\n\033[2m[%d new of %d prompt tokens at %.0f/s, %zu generated at %.1f/s%s; memory: "
-      "%s]\033[0m\n",
-      result->prompt_tokens - result->reused_tokens, result->prompt_tokens,
+      "\n%s[%d new of %d prompt tokens at %.0f/s, %zu generated at %.1f/s%s; memory: %s]%s\n",
+      dim ? "\033[2m" : "", result->prompt_tokens - result->reused_tokens, result->prompt_tokens,
       prompt_tokens_per_second(*result), result->tokens.size(), decode_tokens_per_second(*result),
       result->reason == FinishReason::kLength ? ", cut at the limit" : "",
-      describe_memory(engine, conversation.session()).c_str());
+      describe_memory(engine, conversation.session()).c_str(), dim ? "\033[0m" : "");
+  return Status();
+}
+
+/// Why this model cannot chat, or OK.
+Status check_template(const Model& model) {
+  if (model.chat_template() != nullptr) return Status();
+  if (!model.chat_template_status().ok()) return model.chat_template_status();
+  return Status(StatusCode::kUnsupported,
+                "this is a base model without a chat template, so it cannot chat; try `memdecay "
+                "run`");
 }
 
 Status chat(const ChatFlags& flags) {
   MEMDECAY_RETURN_IF_ERROR(flags.sampling.validate());
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, flags.engine.make_engine());
+  MEMDECAY_RETURN_IF_ERROR(check_template(engine->model()));
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Conversation> conversation,
                             Conversation::open(*engine, nlohmann::ordered_json::array()));
-  if (engine->model().chat_template() == nullptr) {
-    return Status(StatusCode::kUnsupported,
-                  "this model has no chat template that memdecay can use, so it cannot chat; try "
-                  "`memdecay run`");
-  }
   if (!flags.system.empty())
     conversation->add_message({{"role", "system"}, {"content", flags.system}});
-  std::printf(
-      "%s on %d threads (%s kernels). Type a message; an empty line or Ctrl-D ends the chat.\n",
-      engine->model().config().name.c_str(), engine->threads(), engine->kernels().name);
+  const bool interactive = is_terminal(stdin);
+  std::printf("%s, %d threads, %s kernels.%s\n", engine->model().config().name.c_str(),
+              engine->threads(), engine->kernels().name,
+              interactive ? " Type a message; an empty line or Ctrl-D ends the chat." : "");
   std::string line;
   for (;;) {
-    std::printf("\n> ");
-    std::fflush(stdout);
-    if (!std::getline(std::cin, line) || line.empty()) break;
-    chat_turn(flags, *engine, *conversation, line);
+    if (interactive) print_text("\n> ");
+    if (!std::getline(std::cin, line) || (interactive && line.empty())) break;
+    if (line.empty()) continue;
+    const Status status = chat_turn(flags, *engine, *conversation, line);
+    MEMDECAY_RETURN_IF_ERROR(output_status());
+    if (status.ok()) continue;
+    if (!interactive) return status;  // nobody is there to say something else
+    report(status);
   }
-  std::printf("\n");
+  if (interactive) std::printf("\n");
   return Status();
 }
 
@@ -81,9 +88,16 @@ void add_chat_command(CLI::App& program, int& status) {
   flags->engine.add_to(*command);
   command->add_option("--system", flags->system, "a system message to begin with");
   command->add_option("-n,--predict", flags->max_new_tokens, "longest answer in tokens")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
   add_sampling_flags(*command, flags->sampling);
+  command->footer(
+      "Without a terminal on stdin every line is a message; the first failure ends the chat.\n\n"
+      "Examples:\n"
+      "  memdecay chat\n"
+      "  memdecay chat -m smollm2 --system \"Answer in one sentence.\" --temp 0\n"
+      "  memdecay chat --kv-budget 64MiB -c 4096\n"
+      "  printf 'Hello\\nWhat did I say?\\n' | memdecay chat");
   command->callback([flags, &status] { status = report(chat(*flags)); });
 }
 

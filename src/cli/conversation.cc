@@ -1,5 +1,6 @@
 #include "cli/conversation.h"
 
+#include "cli/standard_output.h"
 #include "engine/prompt.h"
 
 namespace memdecay {
@@ -27,7 +28,8 @@ Result<GenerationResult> Conversation::answer(
   request.max_new_tokens = max_new_tokens;
   request.sampling = sampling;
   request.on_text = on_text;
-  MEMDECAY_ASSIGN_OR_RETURN(GenerationResult result, engine_.generate(std::move(request)));
+  MEMDECAY_ASSIGN_OR_RETURN(GenerationResult result,
+                            generate_while_heard(engine_, std::move(request)));
   if (!result.status.ok()) return result.status;
   messages_.push_back({{"role", "assistant"}, {"content", result.text}});
   return result;

@@ -7,6 +7,7 @@
 #include "cli/engine_flags.h"
 #include "cli/exit_status.h"
 #include "cli/memory_report.h"
+#include "cli/standard_output.h"
 #include "core/units.h"
 
 namespace memdecay {
@@ -61,13 +62,10 @@ Status demo(const DemoFlags& flags) {
     std::printf("\n[%s] %s\n[assistant] ", role.c_str(),
                 message.at("content").get<std::string>().c_str());
     conversation->add_message(message);
-    MEMDECAY_ASSIGN_OR_RETURN(
-        GenerationResult result,
-        conversation->answer(greedy, flags.max_new_tokens, [](const std::string& text) {
-          std::fwrite(text.data(), 1, text.size(), stdout);
-        }));
-    std::printf("\n");
-    std::fflush(stdout);
+    MEMDECAY_ASSIGN_OR_RETURN(GenerationResult result,
+                              conversation->answer(greedy, flags.max_new_tokens, print_text));
+    print_text("\n");
+    MEMDECAY_RETURN_IF_ERROR(output_status());
     rows.push_back({role, std::move(result), conversation->session().tokens().size(),
                     memory_json(*engine, conversation->session())});
   }
@@ -84,8 +82,15 @@ void add_demo_command(CLI::App& program, int& status) {
                                              "tools, tool results) and show its memory");
   flags->engine.add_to(*command);
   command->add_option("-n,--predict", flags->max_new_tokens, "longest answer in tokens")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
+  command->footer(
+      "The table: prompt tokens of a turn, how many of them the session held already, how many "
+      "were "
+      "computed\n(answer included), what the session holds now, and the speed.\n\n"
+      "Examples:\n"
+      "  memdecay demo\n"
+      "  memdecay demo -m qwen-1.5b --kv-budget 128MiB --page-tokens 16");
   command->callback([flags, &status] { status = report(demo(*flags)); });
 }
 

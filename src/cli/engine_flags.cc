@@ -1,5 +1,6 @@
 #include "cli/engine_flags.h"
 
+#include "cli/flag_checks.h"
 #include "core/units.h"
 #include "engine/model_catalogue.h"
 
@@ -21,11 +22,16 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
   command
       .add_option("-c,--ctx-size", context_,
                   "longest sequence in tokens; 0: what the model was trained for")
-      ->check(CLI::NonNegativeNumber)
+      ->check(token_count())
       ->capture_default_str();
-  command.add_option(
-      "--kv-budget", kv_budget_,
-      "most bytes for keys and values, e.g. 32MiB; strict; not set: as much as is needed");
+  command
+      .add_option(
+          "--kv-budget", kv_budget_,
+          "most bytes for keys and values, e.g. 32MiB; strict; not set: as much as is needed")
+      ->check(byte_size());
+  command.add_option("-b,--batch-size", batch_tokens_, "most tokens in one forward pass")
+      ->check(CLI::Range(1, 8192))
+      ->capture_default_str();
   command.add_option("--page-tokens", page_tokens_, "tokens per page")
       ->check(CLI::IsMember({16, 32, 64}))
       ->capture_default_str();
@@ -42,6 +48,7 @@ Result<EngineOptions> EngineFlags::options() const {
   options.threads = threads_;
   options.context_tokens = context_;
   options.page_tokens = page_tokens_;
+  options.batch_tokens = batch_tokens_;
   options.precision = precision_ == "exact" ? Precision::kExact : Precision::kFast;
   if (!kv_budget_.empty()) {
     MEMDECAY_ASSIGN_OR_RETURN(options.kv_budget_bytes, parse_bytes(kv_budget_));

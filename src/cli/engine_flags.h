@@ -12,7 +12,7 @@ namespace memdecay {
 
 class EngineFlags {
  public:
-  /// Adds -m (or, with `positional`, MODEL), -t, -c, --kv-budget, --page-tokens and --precision to
+  /// Adds -m (or, with `positional`, MODEL), -t, -c, -b, --kv-budget, --page-tokens and --precision to
   /// a command.
   void add_to(CLI::App& command, bool positional = false);
 
@@ -27,6 +27,7 @@ class EngineFlags {
   int threads_ = 0;
   int context_ = 0;
   int page_tokens_ = 32;
+  int batch_tokens_ = EngineOptions().batch_tokens;
   std::string kv_budget_;
   std::string precision_ = "fast";
 };

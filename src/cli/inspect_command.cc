@@ -80,6 +80,11 @@ void add_inspect_command(CLI::App& program, int& status) {
   command->add_option("MODEL", flags->model, "a catalogue name, hf:OWNER/REPO/FILE, or a path")
       ->required();
   command->add_flag("--json", flags->json, "print one JSON object");
+  command->footer(
+      "Reads the header only, so it is quick for any size.\n\n"
+      "Examples:\n"
+      "  memdecay inspect qwen-0.5b\n"
+      "  memdecay inspect ./model.gguf --json");
   command->callback([flags, &status] { status = report(inspect(*flags)); });
 }
 

@@ -1,15 +1,24 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <exception>
+#include <new>
 
 #include "cli/commands.h"
 #include "cli/exit_status.h"
+#include "cli/standard_output.h"
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error, not a death
   CLI::App program{
       "memdecay: an inference engine whose KV cache is a memory system.\n"
       "Start with `memdecay chat`; every command explains itself with --help."};
+  program.footer(
+      "Exit status: 0 done, 1 failed with a sentence on stderr, 2 wrong usage.\n\n"
+      "Examples:\n"
+      "  memdecay chat\n"
+      "  memdecay run -m smollm2 -p \"Once upon a time\" -n 64\n"
+      "  memdecay inspect qwen-1.5b");
   program.set_version_flag("--version", MEMDECAY_VERSION);
   program.require_subcommand(1);
   program.failure_message(CLI::FailureMessage::simple);
@@ -25,7 +34,14 @@ int main(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return program.exit(error) == 0 ? memdecay::kExitDone : memdecay::kExitUsage;
+    status = program.exit(error) == 0 ? memdecay::kExitDone : memdecay::kExitUsage;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "memdecay: this machine has not enough memory\n");
+    status = memdecay::kExitFailed;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "memdecay: %s\n", error.what());
+    status = memdecay::kExitFailed;
   }
-  return status;
+  const memdecay::Status output = memdecay::output_status();
+  return status == memdecay::kExitDone ? memdecay::report(output) : status;
 }

@@ -31,8 +31,8 @@ Result<double> PeerEngine::repeat(const SpeedCase& speed_case, int threads) cons
                        result.exit_status);
   }
   const auto rows = nlohmann::json::parse(result.output, nullptr, /*allow_exceptions=*/false);
-  if (!rows.is_array() || rows.size() != 1 || !rows[0].contains("avg_ts") ||
-      !rows[0]["avg_ts"].is_number()) {
+  if (!rows.is_array() || rows.size() != 1 || !rows[0].is_object() || !rows[0].contains("avg_ts") ||
+      !rows[0]["avg_ts"].is_number() || rows[0]["avg_ts"].get<double>() <= 0) {
     return make_status(StatusCode::kCorrupt, "{} printed no llama-bench row", program_);
   }
   return rows[0]["avg_ts"].get<double>();

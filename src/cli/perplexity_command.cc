@@ -5,9 +5,11 @@
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/exit_status.h"
+#include "cli/flag_checks.h"
 #include "cli/read_text.h"
 #include "engine/prompt.h"
 #include "eval/perplexity.h"
+#include "sys/terminal.h"
 
 namespace memdecay {
 namespace {
@@ -45,23 +47,23 @@ void print_json(const PerplexityResult& result) {
 }
 
 Status perplexity(PerplexityFlags& flags) {
-  MEMDECAY_ASSIGN_OR_RETURN(EngineOptions engine_options, flags.engine.options());
-  if (flags.file.empty() && flags.options.base_file.empty()) {
-    return Status(StatusCode::kInvalidArgument,
-                  "name a text with -f, or the base file of another run");
+  std::string text;  // read before the model is loaded: a wrong path shows at once
+  if (flags.options.base_file.empty()) {
+    MEMDECAY_ASSIGN_OR_RETURN(text, read_text(flags.file));
   }
+  MEMDECAY_ASSIGN_OR_RETURN(EngineOptions engine_options, flags.engine.options());
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(engine_options));
   std::vector<TokenId> tokens;
   if (flags.options.base_file.empty()) {
-    MEMDECAY_ASSIGN_OR_RETURN(const std::string text, read_text(flags.file));
     MEMDECAY_ASSIGN_OR_RETURN(Prompt prompt, raw_prompt(engine->model(), text));
     tokens = std::move(prompt.tokens);
   }
-  flags.options.on_progress = [](int done, int all) {
-    std::fprintf(stderr, "\rchunk %d of %d", done, all);
-  };
+  if (is_terminal(stderr)) {
+    flags.options.on_progress = [](int done, int all) {
+      std::fprintf(stderr, "\rchunk %d of %d%s", done, all, done == all ? "\n" : "");
+    };
+  }
   const Result<PerplexityResult> result = measure_perplexity(*engine, tokens, flags.options);
-  std::fprintf(stderr, "\n");
   if (!result.ok()) return result.status();
   flags.json ? print_json(*result) : print_result(*result);
   return Status();
@@ -81,13 +83,25 @@ void add_perplexity_command(CLI::App& program, int& status) {
       ->capture_default_str();
   command->add_option("-f,--file", flags->file, "the text (- for stdin)");
   command->add_option("--chunks", flags->options.chunks, "at most this many chunks; -1: all")
+      ->check(all_or_count())
       ->capture_default_str();
   command->add_option("--kl-divergence-base", flags->options.base_file,
                       "compare with these saved predictions, on their tokens");
   command->add_option("--save-all-logits", flags->options.save_file,
                       "save the predictions, to be a base file");
   command->add_flag("--json", flags->json, "print one JSON object");
-  command->callback([flags, &status] { status = report(perplexity(*flags)); });
+  command->footer(
+      "The text is cut into chunks; the second half of each is scored. A base file holds its own "
+      "tokens, so -f is not needed with it.\n\n"
+      "Examples:\n"
+      "  memdecay perplexity smollm2 -f text.txt -c 512 --chunks 8 --json\n"
+      "  memdecay perplexity smollm2 -f text.txt --precision exact --save-all-logits exact.kld\n"
+      "  memdecay perplexity smollm2 --kl-divergence-base exact.kld   # also llama-perplexity's");
+  command->callback([flags, &status] {
+    if (flags->file.empty() && flags->options.base_file.empty())
+      throw CLI::ValidationError("name a text with -f, or a --kl-divergence-base");
+    status = report(perplexity(*flags));
+  });
 }
 
 }  // namespace memdecay

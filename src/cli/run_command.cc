@@ -5,8 +5,10 @@
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/exit_status.h"
+#include "cli/flag_checks.h"
 #include "cli/memory_report.h"
 #include "cli/sampling_flags.h"
+#include "cli/standard_output.h"
 #include "engine/prompt.h"
 
 namespace memdecay {
@@ -65,13 +67,9 @@ Status run(const RunFlags& flags) {
   request.prompt = std::move(prompt.tokens);
   request.max_new_tokens = flags.max_new_tokens;
   request.sampling = flags.sampling;
-  if (!flags.json) {
-    request.on_text = [](const std::string& text) {
-      std::fwrite(text.data(), 1, text.size(), stdout);
-      std::fflush(stdout);
-    };
-  }
-  MEMDECAY_ASSIGN_OR_RETURN(const GenerationResult result, engine->generate(std::move(request)));
+  if (!flags.json) request.on_text = print_text;
+  MEMDECAY_ASSIGN_OR_RETURN(const GenerationResult result,
+                            generate_while_heard(*engine, std::move(request)));
   if (flags.json) {
     nlohmann::ordered_json json = result_json(result);
     json["memory"] = memory_json(*engine, *session);
@@ -90,10 +88,18 @@ void add_run_command(CLI::App& program, int& status) {
   flags->engine.add_to(*command);
   command->add_option("-p,--prompt", flags->prompt, "the text to continue")->required();
   command->add_option("-n,--predict", flags->max_new_tokens, "most tokens to generate")
-      ->check(CLI::NonNegativeNumber)
+      ->check(token_count())
       ->capture_default_str();
   add_sampling_flags(*command, flags->sampling);
-  command->add_flag("--json", flags->json, "print one JSON object instead of the text");
+  command->add_flag("--json", flags->json,
+                    "print one JSON object instead of the text: text, finish_reason, tokens, "
+                    "speeds, memory");
+  command->footer(
+      "Examples:\n"
+      "  memdecay run -m smollm2 -p \"Once upon a time\" -n 64\n"
+      "  memdecay run -p \"def fibonacci(n):\" -n 100 --temp 0 --json\n"
+      "  memdecay run -p \"Dear diary\" --seed 7 --kv-budget 32MiB   # strict; says so when it is "
+      "full");
   command->callback([flags, &status] { status = report(run(*flags)); });
 }
 

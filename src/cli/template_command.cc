@@ -21,6 +21,8 @@ Status render(const TemplateFlags& flags) {
   MEMDECAY_ASSIGN_OR_RETURN(const std::string text, read_text("-"));
   const auto conversation =
       nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (conversation.is_discarded())
+    return Status(StatusCode::kInvalidArgument, "what stdin holds is no JSON");
   if (!conversation.is_object() || !conversation.contains("messages")) {
     return Status(StatusCode::kInvalidArgument, "stdin is no JSON object with \"messages\"");
   }
@@ -41,6 +43,10 @@ void add_template_command(CLI::App& program, int& status) {
       ->required();
   command->add_flag("--add-generation-prompt", flags->add_generation_prompt,
                     "end where the assistant's answer begins");
+  command->footer(
+      "Example:\n"
+      "  echo '{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}' | memdecay template "
+      "smollm2 --add-generation-prompt");
   command->callback([flags, &status] { status = report(render(*flags)); });
 }
 

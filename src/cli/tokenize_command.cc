@@ -87,6 +87,11 @@ void add_tokenize_command(CLI::App& program, int& status) {
   command->add_option(
       "--json-lines", flags->json_lines,
       "a file with a JSON array of strings (- for stdin); prints one JSON array of ids a line");
+  command->footer(
+      "Examples:\n"
+      "  echo -n 'Hello world' | memdecay tokenize smollm2\n"
+      "  memdecay tokenize qwen-0.5b --ids --no-bos < file.txt\n"
+      "  memdecay tokenize gemma3-270m --json-lines texts.json");
   command->callback([flags, &status] { status = report(tokenize(*flags)); });
 }
 

@@ -56,6 +56,10 @@ Result<std::unique_ptr<Model>> Model::load_vocabulary_only(const std::string& pa
 Status Model::read_header(const GgufFile& file) {
   path_ = file.name();
   file_bytes_ = file.bytes().size();
+  for (std::size_t i = 0; i < file.tensor_count(); ++i) {
+    tensor_bytes_ += file.tensor(i).bytes.size();
+    parameters_ += file.tensor(i).values();
+  }
   MEMDECAY_ASSIGN_OR_RETURN(config_, ModelConfig::read(file));
   MEMDECAY_ASSIGN_OR_RETURN(Vocabulary vocabulary, read_vocabulary(file));
   if (static_cast<int>(vocabulary.pieces.size()) != config_.vocab_size) {

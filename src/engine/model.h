@@ -30,6 +30,9 @@ class Model {
 
   const std::string& path() const { return path_; }
   std::uint64_t file_bytes() const { return file_bytes_; }
+  /// Of all tensors: their bytes in the file, and how many numbers they stand for.
+  std::uint64_t tensor_bytes() const { return tensor_bytes_; }
+  std::int64_t parameters() const { return parameters_; }
   const ModelConfig& config() const { return config_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   /// Null when the file has no chat template (a base model) or one that this build cannot render;
@@ -57,6 +60,8 @@ class Model {
 
   std::string path_;
   std::uint64_t file_bytes_ = 0;
+  std::uint64_t tensor_bytes_ = 0;
+  std::int64_t parameters_ = 0;
   ModelConfig config_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<ChatTemplate> chat_template_;
