@@ -1,6 +1,8 @@
 #include "eval/logits_file.h"
 
 #include <array>
+#include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 
@@ -58,6 +60,9 @@ Status LogitsFileWriter::failure() const {
 
 Result<LogitsFileReader> LogitsFileReader::open(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
+  std::error_code error;
+  if (stream && !std::filesystem::is_regular_file(path, error))
+    return make_status(StatusCode::kInvalidArgument, "{} is no file", path);
   if (!stream)
     return make_status(StatusCode::kNotFound, "cannot read {}: {}", path, std::strerror(errno));
   LogitsFileReader reader(path, std::move(stream));
@@ -90,6 +95,11 @@ Status LogitsFileReader::read_header() {
       std::uint64_t(header_.chunks) * std::uint64_t(header_.scored_per_chunk());
   const std::uint64_t record_bytes = 2 * log_prob_record_words(header_.vocab_size);
   const std::uint64_t rest = left - tokens * sizeof(TokenId);
+  if (rest / record_bytes > records ||
+      (rest / record_bytes == records && rest % record_bytes != 0)) {
+    return make_status(StatusCode::kCorrupt, "{} is longer than its {} scored positions", path_,
+                       records);
+  }
   if (rest / record_bytes < records) {
     return make_status(StatusCode::kCorrupt, "{} is cut off: {} of {} scored positions are there",
                        path_, rest / record_bytes, records);
@@ -111,6 +121,12 @@ Status LogitsFileReader::read_header() {
 Status LogitsFileReader::next(std::span<float> log_probs) {
   if (!read(stream_, record_.data(), record_.size())) {
     return make_status(StatusCode::kIoError, "cannot read the next position of {}", path_);
+  }
+  float header[2];
+  std::memcpy(header, record_.data(), sizeof header);
+  if (!std::isfinite(header[0]) || !std::isfinite(header[1]) || header[0] < 0.0F) {
+    return make_status(StatusCode::kCorrupt, "{}: a position has scale {} and minimum {}", path_,
+                       header[0], header[1]);
   }
   decode_log_probs(record_, log_probs);
   return Status();

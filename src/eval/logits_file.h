@@ -50,7 +50,8 @@ class LogitsFileReader {
   /// kCorrupt for a wrong magic, impossible counts, or a size that does not fit them.
   static Result<LogitsFileReader> open(const std::string& path);
   const LogitsFileHeader& header() const { return header_; }
-  /// Log-probabilities of the next scored position into [vocab_size].
+  /// Log-probabilities of the next scored position into [vocab_size]. kCorrupt for a record whose
+  /// numbers are not finite.
   Status next(std::span<float> log_probs);
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 #include <vector>
 
@@ -41,6 +42,13 @@ class Measurement {
 };
 
 Status Measurement::open(std::span<const TokenId> text) {
+  std::error_code error;
+  if (!options_.base_file.empty() &&
+      std::filesystem::equivalent(options_.base_file, options_.save_file, error)) {
+    return make_status(StatusCode::kInvalidArgument,
+                       "{} cannot be read as the base and be overwritten at once",
+                       options_.base_file);
+  }
   MEMDECAY_RETURN_IF_ERROR(options_.base_file.empty() ? cut_text(text) : open_base());
   if (options_.chunks > 0) header_.chunks = std::min(header_.chunks, options_.chunks);
   header_.tokens.resize(static_cast<std::size_t>(header_.chunks) *
