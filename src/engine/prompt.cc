@@ -64,6 +64,7 @@ Result<Prompt> render_prompt(const Model& model, const nlohmann::ordered_json& c
   // Begin and end tokens have one owner: a template that writes BOS itself gets no second one.
   encode.add_special = options.bos_token.empty() || !rendered.text.starts_with(options.bos_token);
   encode.control_ranges = ranges;
+  encode.markers_in_ranges_only = true;  // "<tool_call>" in content is text
   MEMDECAY_ASSIGN_OR_RETURN(const std::vector<Token> tokens,
                             model.tokenizer().encode(rendered.text, encode));
   Prompt prompt;
