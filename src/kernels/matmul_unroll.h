@@ -1,5 +1,5 @@
-// Loops, inlining and array sizes of the matrix kernels. A register tile is an array that must never
-// live in memory: every loop over it is unrolled whole, with either compiler.
+// Loops, inlining and array sizes of the matrix kernels. A register tile is an array that must
+// never live in memory: every loop over it is unrolled whole, with either compiler.
 #pragma once
 
 #include <cstddef>

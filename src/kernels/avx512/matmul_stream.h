@@ -60,6 +60,10 @@ MEMDECAY_INLINE void stream_apply(const __m512i* sums, const ChunkScales<T>& sca
   }
 }
 
+/// How far ahead lines are fetched: the hardware's prefetchers lose streams that are read in turns
+/// (docs/decisions/0164).
+inline constexpr std::size_t kFetchAhead = 4096;
+
 /// Span by span over all panels, so that the memory streams advance together.
 template <class T, int kPanels, int kSpan = 0>
 MEMDECAY_INLINE void stream_spans(const std::byte* chunk, std::size_t panel_bytes,
@@ -70,8 +74,14 @@ MEMDECAY_INLINE void stream_spans(const std::byte* chunk, std::size_t panel_byte
     constexpr int kFirst = kSpan * T::kSpanBlocks;
     constexpr int kSums = T::kSpanBlocks * T::kSubBlocks;
     const std::size_t first = at + static_cast<std::size_t>(kFirst);
+    constexpr std::size_t kSpanBytes = T::kChunkBytes / extent(kSpans);
     MEMDECAY_UNROLL
     for (int p = 0; p < kPanels; ++p) {
+      const std::byte* from = chunk + static_cast<std::size_t>(p) * panel_bytes;
+      MEMDECAY_UNROLL
+      for (std::size_t line = 0; line < kSpanBytes; line += 64) {
+        _mm_prefetch(from + extent(kSpan) * kSpanBytes + kFetchAhead + line, _MM_HINT_T0);
+      }
       __m512i sums[extent(kSums)];
       MEMDECAY_UNROLL
       for (int i = 0; i < kSums; ++i) {
@@ -80,8 +90,7 @@ MEMDECAY_INLINE void stream_spans(const std::byte* chunk, std::size_t panel_byte
             T::kSubBlocks == 1 ? y.offset[first + block] : y.offset_16[2 * first + block];
         sums[i] = T::kHasMin ? _mm512_setzero_si512() : _mm512_set1_epi32(offset >> T::kShift);
       }
-      stream_steps<T, kSpan>(chunk + static_cast<std::size_t>(p) * panel_bytes,
-                             y.codes + first * kActivationBlock, sums);
+      stream_steps<T, kSpan>(from, y.codes + first * kActivationBlock, sums);
       MEMDECAY_UNROLL
       for (int b = 0; b < T::kSpanBlocks; ++b) {
         stream_apply<T>(sums + b * T::kSubBlocks, scales[p], kFirst + b, y,
