@@ -76,7 +76,7 @@ Status bench(const BenchFlags& flags) {
                        format_bytes(flags.probe_mib * kMiB), format_bytes(physical_memory_bytes()));
   }
   MEMDECAY_ASSIGN_OR_RETURN(const BandwidthProbe probe,
-                            BandwidthProbe::create(flags.probe_mib * kMiB));
+                            BandwidthProbe::create(flags.probe_mib * kMiB, best_kernels()));
   // Rows as deep as asked for, also beyond the trained context: speed does not care.
   for (const SpeedCase& speed_case : cases) {
     options.context_tokens =

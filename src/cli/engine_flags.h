@@ -12,8 +12,8 @@ namespace memdecay {
 
 class EngineFlags {
  public:
-  /// Adds -m (or, with `positional`, MODEL), -t, -c, -b, --kv-budget, --page-tokens and --precision to
-  /// a command.
+  /// Adds -m (or, with `positional`, MODEL), -t, -c, -b, --kv-budget, --page-tokens and --precision
+  /// to a command.
   void add_to(CLI::App& command, bool positional = false);
 
   const std::string& model() const { return model_; }

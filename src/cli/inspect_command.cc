@@ -19,8 +19,8 @@ struct InspectFlags {
 void print_text(const ModelInspection& model) {
   std::printf("%s\n%s, GGUF v%u\n\nmetadata\n", model.path.c_str(),
               format_bytes(model.file_bytes).c_str(), model.gguf_version);
-  for (const auto& [key, value] : model.metadata)
-    std::printf("  %-42s %s\n", key.c_str(), value.c_str());
+  for (const auto& entry : model.metadata)
+    std::printf("  %-42s %s\n", entry.key.c_str(), entry.text.c_str());
   std::printf("\ntensors\n");
   for (const auto& [type, total] : model.tensors) {
     std::printf("  %-8s %5d  %s\n", type.c_str(), total.count, format_bytes(total.bytes).c_str());
@@ -59,7 +59,7 @@ void print_json(const ModelInspection& model) {
   for (const auto& [type, total] : model.tensors) {
     json["tensors"][type] = {{"count", total.count}, {"bytes", total.bytes}};
   }
-  for (const auto& [key, value] : model.metadata) json["metadata"][key] = value;
+  for (const auto& entry : model.metadata) json["metadata"][entry.key] = entry.value;
   std::printf("%s\n",
               json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }

@@ -21,6 +21,8 @@ int main(int argc, char** argv) {
       "  memdecay inspect qwen-1.5b");
   program.set_version_flag("--version", MEMDECAY_VERSION);
   program.require_subcommand(1);
+  // A flag that is given twice counts as it was given last, so a script's flags can be overridden.
+  program.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   program.failure_message(CLI::FailureMessage::simple);
   int status = memdecay::kExitDone;
   memdecay::add_chat_command(program, status);

@@ -1,5 +1,7 @@
 #include "cli/sampling_flags.h"
 
+#include <limits>
+
 #include "cli/flag_checks.h"
 
 namespace memdecay {
@@ -9,7 +11,7 @@ void add_sampling_flags(CLI::App& command, SamplingOptions& options) {
       ->check(finite_number())
       ->capture_default_str();
   command.add_option("--top-k", options.top_k, "keep the k likeliest tokens; 0: all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, std::numeric_limits<int>::max()))
       ->capture_default_str();
   command
       .add_option("--top-p", options.top_p, "keep the likeliest tokens that reach this probability")

@@ -17,7 +17,7 @@ struct EngineOptions {
   int page_tokens = 32;  ///< 16, 32 or 64
   std::uint64_t kv_budget_bytes = KvBudget::kUnlimited;
   int context_tokens = 0;  ///< longest sequence; 0: what the model was trained for
-  int batch_tokens = 512;  ///< largest forward pass
+  int batch_tokens = 256;  ///< largest forward pass
   int chunk_tokens = 128;  ///< most prompt tokens in a pass while other requests stream
 
   /// kInvalidArgument names the field that is out of range.

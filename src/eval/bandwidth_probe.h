@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "core/status.h"
+#include "engine/engine.h"
 #include "sys/memory.h"
 #include "sys/thread_team.h"
 
@@ -17,14 +18,16 @@ class BandwidthProbe {
  public:
   /// A buffer of `bytes`, written once so that every page is there. Larger than the last-level
   /// cache, it measures DRAM; of a model's size, it measures what that model can get.
-  static Result<BandwidthProbe> create(std::uint64_t bytes);
+  static Result<BandwidthProbe> create(std::uint64_t bytes, const KernelTable& kernels);
 
   /// Bytes a second, the best of `passes` over the buffer by all members of the team.
   double measure(ThreadTeam& team, int passes) const;
 
  private:
-  explicit BandwidthProbe(AnonymousMemory memory) : memory_(std::move(memory)) {}
+  BandwidthProbe(AnonymousMemory memory, const KernelTable& kernels)
+      : memory_(std::move(memory)), kernels_(&kernels) {}
   AnonymousMemory memory_;
+  const KernelTable* kernels_;
 };
 
 }  // namespace memdecay

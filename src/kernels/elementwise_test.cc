@@ -224,6 +224,16 @@ TEST_P(ElementwiseOfTable, MaxValueAndSumExp) {
   EXPECT_EQ(table().sum_exp(equal.data(), 1000, -3.5f), 1000.0);
 }
 
+TEST_P(ElementwiseOfTable, ReadStreamsReadsEveryFloat) {
+  for (const int n : {64, 192, 4096}) {
+    for (const int at : {0, n / 4 - 1, n / 2, n - 1}) {
+      std::vector<float> x(size(n), 1.0f);
+      x[size(at)] = 2.0f;
+      EXPECT_EQ(table().read_streams(x.data(), size(n)), 2.0f) << n << " " << at;
+    }
+  }
+}
+
 void expect_top_k(const KernelTable& table, const std::vector<float>& x, int k) {
   std::vector<std::int32_t> order(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) order[i] = static_cast<std::int32_t>(i);

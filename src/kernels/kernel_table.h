@@ -36,7 +36,10 @@ struct KernelTable {
   void (*swiglu)(const GatedArgs&) = nullptr;  ///< silu(gate) * up
   void (*geglu)(const GatedArgs&) =
       nullptr;  ///< gelu(gate) * up, tanh form (Hendrycks and Gimpel 2016)
-  float (*max_value)(const float* x, int n) = nullptr;            ///< REQUIRES: n >= 1
+  float (*max_value)(const float* x, int n) = nullptr;  ///< REQUIRES: n >= 1
+  /// The largest of n floats >= 0 (0 if none), read as fast as this table can: the bandwidth probe.
+  /// n in units of 64.
+  float (*read_streams)(const float* x, std::size_t n) = nullptr;
   double (*sum_exp)(const float* x, int n, float max) = nullptr;  ///< sum of exp(x - max)
   void (*top_k)(const TopKArgs&) = nullptr;
 };

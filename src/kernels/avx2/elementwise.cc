@@ -25,6 +25,7 @@ void add_elementwise(KernelTable& table) {
   table.swiglu = gated<Lanes, silu<Lanes>>;
   table.geglu = gated<Lanes, gelu<Lanes>>;
   table.max_value = max_value<Lanes>;
+  table.read_streams = read_streams<Lanes>;
   table.sum_exp = sum_exp<Lanes>;
   table.top_k = top_k<Lanes>;
 }

@@ -78,6 +78,12 @@ double sum_exp(const float* x, int n, float max) {
   return sum;
 }
 
+float read_streams(const float* x, std::size_t n) {
+  float max = 0;
+  for (std::size_t i = 0; i < n; ++i) max = std::max(max, x[i]);
+  return max;
+}
+
 void top_k(const TopKArgs& args) {
   TopKHeap heap(args.index, args.value, args.k);
   for (int i = 0; i < args.n; ++i) heap.offer(args.x[i], i);
@@ -92,6 +98,7 @@ void add_elementwise(KernelTable& table) {
   table.swiglu = swiglu;
   table.geglu = geglu;
   table.max_value = max_value;
+  table.read_streams = read_streams;
   table.sum_exp = sum_exp;
   table.top_k = top_k;
 }
