@@ -13,8 +13,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t cut = input.find('\0');
   const std::string source(input.substr(0, cut));
   Json context = Json::parse(
-      R"({"messages": [{"role": "user", "content": "H\u00e9"}, {"role": "assistant", "content": null,
-          "tool_calls": [{"function": {"name": "f", "arguments": {"x": [1, 2.5, true]}}}]}]})");
+      R"({"messages": [{"role": "user", "content": "H\u00e9"}, 
+          {"role": "assistant", "content": null, "tool_calls": [
+          {"function": {"name": "f", "arguments": {"x": [1, 2.5, true]}}}]}]})");
   if (cut != std::string_view::npos) {
     Json parsed = Json::parse(input.substr(cut + 1), nullptr, false);
     if (parsed.is_object()) context = std::move(parsed);

@@ -42,7 +42,8 @@ using Pieces = std::vector<std::tuple<std::string, std::string, int>>;
 
 TEST(ChatTemplate, KnowsMessageAndPartOfEveryByte) {
   const Json context = Json::parse(
-      R"({"messages": [{"role": "user", "content": " h\u00e9 <eos> "}, {"role": "tool", "content": "r"}]})");
+      R"({"messages": [{"role": "user", "content": " h\u00e9 <eos> "},
+          {"role": "tool", "content": "r"}]})");
   const auto prompt = render(
       "<bos>{% for m in messages %}<{{ m.role }}>{{ m.content|trim|upper }}\n{% endfor %}<go>",
       context);

@@ -316,7 +316,7 @@ class Lexer {
 
   void lex_string(char32_t quote) {
     std::size_t end = at_ + 1;
-    while (end < source_.size() && source_[end] != quote) end += source_[end] == U'\\' ? 2 : 1;
+    while (end < source_.size() && source_[end] != quote) end += source_[end] == U'\\' ? 2U : 1U;
     if (end >= source_.size()) fail("a string has no closing quote");
     std::u32string value =
         unescape_string(std::u32string_view(source_).substr(at_ + 1, end - at_ - 1), line_);

@@ -10,8 +10,8 @@ namespace memdecay::jinja {
 namespace {
 
 std::string integer_digits(std::uint64_t magnitude, char type, bool alternate) {
-  const auto prefixed = [alternate](const char* prefix, std::string digits) {
-    return alternate ? prefix + digits : digits;
+  const auto prefixed = [alternate](std::string_view prefix, std::string_view digits) {
+    return fmt::format("{}{}", alternate ? prefix : std::string_view(), digits);
   };
   switch (type) {
     case 'x':
@@ -46,7 +46,7 @@ void group_thousands(std::string* digits) {
   if (end == std::string::npos) end = digits->size();
   while (end > 3) {
     end -= 3;
-    digits->insert(end, ",");
+    digits->insert(end, 1, ',');
   }
 }
 
@@ -75,9 +75,8 @@ std::string format_number(Runtime& runtime, const Value& number, const NumberSty
     digits = float_digits(std::fabs(value), style);
   }
   if (style.grouped) group_thousands(&digits);
-  if (negative) return "-" + digits;
-  if (style.sign == '-') return digits;
-  return std::string(1, style.sign) + digits;
+  if (!negative && style.sign == '-') return digits;
+  return fmt::format("{}{}", negative ? '-' : style.sign, digits);
 }
 
 std::string pad_with_zeros(std::string digits, std::size_t width) {

@@ -180,7 +180,7 @@ std::vector<Text> split_lines(Runtime& runtime, const Text& text, bool keep_ends
     while (end < chars.size() && !is_line_end(chars[end])) ++end;
     std::size_t next = end;
     if (next < chars.size()) {
-      next += chars[next] == U'\r' && next + 1 < chars.size() && chars[next + 1] == U'\n' ? 2 : 1;
+      next += chars[next] == U'\r' && next + 1 < chars.size() && chars[next + 1] == U'\n' ? 2U : 1U;
     }
     runtime.charge_work(4);
     out.push_back(text.slice(at, keep_ends ? next : end));

@@ -87,7 +87,7 @@ template <bool upper>
 bool has_case(Runtime& runtime, const Value& input, const CallArguments& arguments) {
   const Parameters parameters(runtime, "upper and lower", arguments, {});
   const Value text = Value::string(to_text(runtime, input));
-  return find_string_method(upper ? "isupper" : "islower")(runtime, text, {}).as_bool();
+  return find_string_method(upper ? "isupper" : "islower")(runtime, text, arguments).as_bool();
 }
 
 bool same_as(Runtime& runtime, const Value& input, const CallArguments& arguments) {
