@@ -75,8 +75,7 @@ Status bench(const BenchFlags& flags) {
                        "a probe of {} does not fit this machine's memory of {} beside a model",
                        format_bytes(flags.probe_mib * kMiB), format_bytes(physical_memory_bytes()));
   }
-  MEMDECAY_ASSIGN_OR_RETURN(const BandwidthProbe probe,
-                            BandwidthProbe::create(flags.probe_mib * kMiB, best_kernels()));
+  std::optional<BandwidthProbe> probe;  // made after an engine: a bad model is told at once
   // Rows as deep as asked for, also beyond the trained context: speed does not care.
   for (const SpeedCase& speed_case : cases) {
     options.context_tokens =
@@ -90,8 +89,12 @@ Status bench(const BenchFlags& flags) {
     options.threads = threads;
     MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(options));
     model = engine->model().config().name;
+    if (!probe) {
+      MEMDECAY_ASSIGN_OR_RETURN(probe,
+                                BandwidthProbe::create(flags.probe_mib * kMiB, engine->kernels()));
+    }
     for (const SpeedCase& speed_case : cases) {
-      MEMDECAY_ASSIGN_OR_RETURN(BenchRow row, run_case(*engine, speed_case, flags, probe));
+      MEMDECAY_ASSIGN_OR_RETURN(BenchRow row, run_case(*engine, speed_case, flags, *probe));
       json.push_back(bench_row_json(row, *engine));
       std::fprintf(stderr, "%s, %d threads: done\n", row.name().c_str(), threads);
       rows.push_back(std::move(row));

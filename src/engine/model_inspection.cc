@@ -34,6 +34,25 @@ void count_kv_bytes(const ModelConfig& config, ModelInspection& result) {
       std::max(0.0, left) / static_cast<double>(result.kv_bytes_per_token));
 }
 
+nlohmann::ordered_json json_of(const GgufValue& value) {
+  switch (value.type()) {
+    case GgufValueType::kString:
+      return std::string(value.as<std::string_view>().value());
+    case GgufValueType::kBool:
+      return value.as<bool>().value();
+    case GgufValueType::kFloat32:
+    case GgufValueType::kFloat64:
+      return value.as<double>().value();
+    case GgufValueType::kArray:
+      break;
+    default: {
+      const Result<std::int64_t> number = value.as<std::int64_t>();
+      if (number.ok()) return *number;
+    }
+  }
+  return value.describe();
+}
+
 void list_contents(const GgufFile& file, ModelInspection& result) {
   for (std::size_t i = 0; i < file.tensor_count(); ++i) {
     const GgufTensor tensor = file.tensor(i);
@@ -43,7 +62,8 @@ void list_contents(const GgufFile& file, ModelInspection& result) {
     total.bytes += tensor.bytes.size();
   }
   for (std::size_t i = 0; i < file.metadata_count(); ++i) {
-    result.metadata.emplace_back(file.key(i), file.value(i).describe());
+    const GgufValue value = file.value(i);
+    result.metadata.push_back({std::string(file.key(i)), value.describe(), json_of(value)});
   }
 }
 

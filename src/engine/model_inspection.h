@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/status.h"
@@ -36,8 +36,12 @@ struct ModelInspection {
   std::int64_t tokens_that_fit =
       0;  ///< keys and values beside the weights; 0: none, or no layer keeps everything
   std::map<std::string, TensorTotal> tensors;  ///< by type name
-  std::vector<std::pair<std::string, std::string>>
-      metadata;  ///< as people read it, in the file's order
+  struct Metadata {
+    std::string key;
+    std::string text;              ///< as people read it
+    nlohmann::ordered_json value;  ///< as programs do; long arrays as their text
+  };
+  std::vector<Metadata> metadata;  ///< in the file's order
 };
 
 /// Reads the header only. Fails as GgufFile::open and ModelConfig::read do.
