@@ -1,0 +1,105 @@
+"""run, chat and demo: text, memory, and what the numbers promise."""
+
+import json
+import re
+
+import pytest
+from program import fails, memdecay, succeeds
+
+pytestmark = pytest.mark.model("smollm2")
+RUN = ("run", "-m", "smollm2", "-t", 1, "-p", "The capital of France is", "-n", 8)
+
+
+def run(*arguments) -> dict:
+    return json.loads(succeeds(*RUN, "--json", *arguments))
+
+
+def test_the_json_of_a_run():
+    result = run("--temp", 0)
+    assert list(result) == ["text", "finish_reason", "prompt_tokens", "generated_tokens", "tokens", "prompt_tokens_per_second",
+                            "decode_tokens_per_second", "memory"]
+    assert "Paris" in result["text"]
+    assert result["finish_reason"] in ("length", "stop")
+    assert result["prompt_tokens"] == 5 and result["generated_tokens"] == len(result["tokens"]) == 8
+    assert result["prompt_tokens_per_second"] > 0 and result["decode_tokens_per_second"] > 0
+    memory = result["memory"]
+    assert list(memory) == ["tokens", "pages", "live_bytes", "peak_bytes", "budget_bytes", "utilisation"]
+    assert memory["tokens"] == 5 + 8 - 1 and memory["pages"] == 1 and memory["budget_bytes"] is None
+    assert memory["utilisation"] == pytest.approx(12 / 32)
+    assert 32 * 30 * 2 * 3 * 64 * 2 <= memory["live_bytes"] <= memory["peak_bytes"]
+
+
+def test_text_and_json_agree():
+    assert succeeds(*RUN, "--temp", 0) == run("--temp", 0)["text"] + "\n"
+
+
+def test_the_same_seed_gives_the_same_text():
+    texts = {seed: run("--seed", seed)["tokens"] for seed in (1, 2, 3)}
+    assert run("--seed", 2)["tokens"] == texts[2]
+    assert len({tuple(tokens) for tokens in texts.values()}) > 1
+
+
+def test_neither_threads_nor_page_size_nor_a_budget_change_the_text():
+    expected = run("--temp", 0)["tokens"]
+    assert run("--temp", 0, "--page-tokens", 16, "-t", 2, "--kv-budget", "8MiB")["tokens"] == expected
+    assert run("--temp", 0, "--page-tokens", 64)["tokens"] == expected
+
+
+def test_the_context_ends_an_answer():
+    result = json.loads(succeeds("run", "-m", "smollm2", "-t", 1, "-p", "Count: 1, 2, 3, 4", "-n", 100, "-c", 20, "--temp", 0, "--json"))
+    assert result["prompt_tokens"] + result["generated_tokens"] == 20 and result["finish_reason"] == "length"
+
+
+def test_no_new_tokens():
+    result = run("-n", 0)
+    assert result["text"] == "" and result["tokens"] == [] and result["memory"]["tokens"] == 5
+
+
+def test_a_budget_is_strict():
+    result = run("--kv-budget", "1MiB", "--temp", 0)
+    assert result["memory"]["budget_bytes"] == 1 << 20 >= result["memory"]["peak_bytes"]
+
+
+def chat(stdin, *arguments):
+    return succeeds("chat", "-m", "smollm2", "-t", 1, "-n", 6, "--temp", 0, *arguments, stdin=stdin)
+
+
+def test_a_chat_through_pipes_shows_memory_after_each_turn():
+    out = chat("Say hi.\n\nAnd what did I say?\n")
+    turns = re.findall(r"\[(\d+) new of (\d+) prompt tokens at \d+/s, (\d+) generated at [\d.]+/s(?:, cut at the limit)?; memory: "
+                       r"(\d+) tokens in (\d+) pages, [\d.]+ [KM]iB, ([\d.]+) % of slots filled\]", out)
+    assert len(turns) == 2, out
+    (new, prompt, said, held, *_), (new2, prompt2, *_) = ([int(float(word)) for word in turn] for turn in turns)
+    assert new == prompt and held == prompt + said - 1
+    # What the session holds is not computed again: only the answer's end and the new turn.
+    assert prompt2 > prompt and new2 < prompt2 - prompt
+    assert "\033" not in out and "> " not in out
+
+
+def test_a_chat_with_nothing_to_say():
+    assert chat("").count("\n") == 1
+    assert "in 1 pages" in chat("Hi\n", "--system", "Be brief.", "--page-tokens", "64")
+
+
+def test_bad_lines_end_a_chat_of_pipes():
+    assert "UTF-8" in fails("chat", "-m", "smollm2", "-t", 1, "-n", 4, stdin=b"\xff\xfe\n")
+    assert "KV budget" in fails("chat", "-m", "smollm2", "-t", 1, "-n", 20, "--kv-budget", "1MiB", "--temp", 0, stdin="Tell a story.\nMore\n")
+
+
+def test_the_demo_plays_tools_and_shows_what_it_reused():
+    out = succeeds("demo", "-m", "smollm2", "-t", 1, "-n", 4)
+    head, *rows = [line.split() for line in out.splitlines() if re.match(r" *(turn|\d+) +\w+ ", line)]
+    assert head[:6] == ["turn", "after", "prompt", "reused", "computed", "generated"] and len(rows) == 7
+    assert [row[1] for row in rows] == ["user", "tool"] * 3 + ["user"]
+    assert rows[0][3] == "0"
+    for before, row in zip(rows, rows[1:]):
+        assert int(row[3]) > 0 and int(row[2]) > int(before[2])
+        assert int(row[4]) <= int(row[2]) - int(row[3]) + 4
+    for row in rows:
+        assert row[-3].endswith("%") and float(row[-1]) > 0
+
+
+@pytest.mark.model("qwen-0.5b")
+def test_the_default_model_answers():
+    ended = memdecay("chat", "-t", 1, "-n", 12, "--temp", 0, stdin="What is 2 + 2? Answer with the number only.\n")
+    assert ended.status == 0 and "4" in ended.out.splitlines()[1]

@@ -1,0 +1,56 @@
+"""Help that teaches, and wrong usage: status 2 before anything is loaded."""
+
+import re
+
+import pytest
+from program import memdecay, misused, succeeds
+
+COMMANDS = ["chat", "run", "demo", "bench", "perplexity", "tokenize", "template", "inspect"]
+
+
+def test_the_program_names_its_commands_and_says_what_its_status_means():
+    out = succeeds("--help")
+    for command in COMMANDS:
+        assert re.search(rf"^  {command}\s", out, re.MULTILINE), command
+    assert "2 wrong usage" in out and "Examples:" in out
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n", succeeds("--version"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_teaches_by_example(command):
+    out = succeeds(command, "--help")
+    assert "Example" in out and f"memdecay {command}" in out
+    assert max(map(len, out.splitlines())) < 200
+
+
+@pytest.mark.parametrize("words", [
+    [], ["frobnicate"], ["run"], ["run", "-p"], ["run", "-p", "x", "--frobnicate"],
+    ["run", "-p", "x", "--kv-budget", "12apples"], ["run", "-p", "x", "--kv-budget", "0"], ["run", "-p", "x", "--kv-budget", "-1"],
+    ["run", "-p", "x", "--kv-budget", ""], ["run", "-p", "x", "--kv-budget", "99999999999GiB"],
+    ["run", "-p", "x", "-c", "-1"], ["run", "-p", "x", "-c", "0x"], ["run", "-p", "x", "-c", "99999999999"],
+    ["run", "-p", "x", "-n", "-1"], ["run", "-p", "x", "-n", "many"], ["run", "-p", "x", "-t", "-1"], ["run", "-p", "x", "-t", "9999"],
+    ["run", "-p", "x", "--seed", "-1"], ["run", "-p", "x", "--seed", "x"], ["run", "-p", "x", "--temp", "nan"],
+    ["run", "-p", "x", "--temp", "inf"], ["run", "-p", "x", "--top-p", "0"], ["run", "-p", "x", "--top-p", "nan"],
+    ["run", "-p", "x", "--min-p", "1.5"], ["run", "-p", "x", "--top-k", "-1"], ["run", "-p", "x", "--page-tokens", "17"],
+    ["run", "-p", "x", "--precision", "half"], ["chat", "-n", "0"], ["demo", "-n", "0"],
+    ["bench", "-p", "0", "-n", "0"], ["bench", "-d", "-1"], ["bench", "-p", "-5"], ["bench", "-r", "0"], ["bench", "-t", "0"],
+    ["bench", "-o", "xml"], ["bench", "-p", "512,x"], ["bench", "--probe-mib", "0"],
+    ["perplexity"], ["perplexity", "smollm2"], ["perplexity", "smollm2", "-f", "x", "-c", "3"],
+    ["perplexity", "smollm2", "-f", "x", "--chunks", "0"], ["perplexity", "smollm2", "-f", "x", "--chunks", "-2"],
+    ["tokenize"], ["template"], ["inspect"], ["inspect", "smollm2", "more"],
+], ids=" ".join)
+def test_wrong_usage(words):
+    said = misused(*words)
+    assert len(said) < 300
+
+
+def test_wrong_usage_names_the_flag():
+    assert "--kv-budget" in misused("run", "-p", "x", "--kv-budget", "12apples")
+    assert "12apples" in misused("run", "-p", "x", "--kv-budget", "12apples")
+    assert "--prompt" in misused("run")
+    assert "MODEL" in misused("inspect")
+
+
+def test_help_goes_to_stdout_and_errors_do_not():
+    assert memdecay("--help").err == ""
+    assert memdecay("run").out == ""
