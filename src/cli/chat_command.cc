@@ -9,7 +9,7 @@
 #include "cli/memory_report.h"
 #include "cli/sampling_flags.h"
 #include "cli/standard_output.h"
-#include "sys/terminal.h"
+#include "sys/standard_streams.h"
 
 namespace memdecay {
 namespace {

@@ -7,8 +7,10 @@
 #include "cli/commands.h"
 #include "cli/exit_status.h"
 #include "cli/standard_output.h"
+#include "sys/standard_streams.h"
 
 int main(int argc, char** argv) {
+  memdecay::fill_closed_standard_streams();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error, not a death
   CLI::App program{
       "memdecay: an inference engine whose KV cache is a memory system.\n"

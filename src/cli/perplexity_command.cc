@@ -9,7 +9,7 @@
 #include "cli/read_text.h"
 #include "engine/prompt.h"
 #include "eval/perplexity.h"
-#include "sys/terminal.h"
+#include "sys/standard_streams.h"
 
 namespace memdecay {
 namespace {

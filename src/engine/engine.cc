@@ -23,6 +23,7 @@ KvCacheConfig cache_config(const LayerGroups& groups, const EngineOptions& optio
   for (const LayerGroups::Group& group : groups.groups)
     config.groups.push_back({group.layout, group.window});
   config.budget_bytes = options.kv_budget_bytes;
+  config.cut_back_tokens = EngineOptions::kCutBackTokens;
   return config;
 }
 

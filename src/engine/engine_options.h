@@ -20,6 +20,10 @@ struct EngineOptions {
   int batch_tokens = 256;  ///< largest forward pass
   int chunk_tokens = 128;  ///< most prompt tokens in a pass while other requests stream
 
+  /// Tokens that sliding windows keep beyond what the next query sees, so that a history whose last
+  /// tokens changed is cut back, not computed anew (docs/decisions/0240).
+  static constexpr int kCutBackTokens = 64;
+
   /// kInvalidArgument names the field that is out of range.
   Status validate() const;
 };

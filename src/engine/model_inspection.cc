@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/engine_options.h"
 #include "model/gguf/gguf_file.h"
 #include "model/gguf/model_config.h"
 #include "model/transformer/layer_groups.h"
@@ -21,9 +22,10 @@ void count_kv_bytes(const ModelConfig& config, ModelInspection& result) {
     const std::uint64_t token_bytes = group.layout.page_bytes() / kPageTokens;
     if (group.window == 0) {
       result.kv_bytes_per_token += token_bytes;
-    } else {  // a window may begin and end inside a page
-      result.sliding_window_bytes +=
-          token_bytes * static_cast<std::uint64_t>(group.window + 2 * kPageTokens);
+    } else {  // as kept while a pass is computed; a window may begin and end inside a page
+      const int held = group.window + EngineOptions().batch_tokens + EngineOptions::kCutBackTokens +
+                       2 * kPageTokens;
+      result.sliding_window_bytes += token_bytes * static_cast<std::uint64_t>(held);
     }
   }
   result.machine_memory_bytes = physical_memory_bytes();

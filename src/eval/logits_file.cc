@@ -59,10 +59,10 @@ Status LogitsFileWriter::failure() const {
 }
 
 Result<LogitsFileReader> LogitsFileReader::open(const std::string& path) {
+  std::error_code error;  // asked before opening: a pipe without a writer would never open
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
+    return make_status(StatusCode::kInvalidArgument, "{} is no regular file", path);
   std::ifstream stream(path, std::ios::binary);
-  std::error_code error;
-  if (stream && !std::filesystem::is_regular_file(path, error))
-    return make_status(StatusCode::kInvalidArgument, "{} is no file", path);
   if (!stream)
     return make_status(StatusCode::kNotFound, "cannot read {}: {}", path, std::strerror(errno));
   LogitsFileReader reader(path, std::move(stream));

@@ -96,6 +96,17 @@ def test_a_full_disk_behind_stdout():
 
 
 @pytest.mark.model("smollm2")
+def test_closed_streams(tmp_path):
+    """The logits file must not become the standard output that is not there."""
+    saved = tmp_path / "saved"
+    words = f"exec {BINARY} perplexity smollm2 -t 1 -f {ROOT}/README.md -c 16 --chunks 1 --json --save-all-logits {saved}"
+    done = subprocess.run(["sh", "-c", words + " <&- >&-"], stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and "cannot write to standard output" in done.stderr
+    assert saved.stat().st_size == 20 + 4 * 16 + 2 * (49152 + 4) * 7
+    assert memdecay("perplexity", "smollm2", "-t", 1, "--kl-divergence-base", saved).status == 0
+
+
+@pytest.mark.model("smollm2")
 def test_a_reader_that_goes_away_ends_the_work():
     process = start("run", "-m", "smollm2", "-t", "1", "-p", "Once", "-n", "100000", "-c", "8192", stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE)
