@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Judges a candidate's logits file (llama-perplexity --save-all-logits, or ours) on one text.
 
-    judge.py CANDIDATE.kld --golden MODEL.golden --full MODEL.npy
+    judge.py CANDIDATE.kld --golden MODEL.golden --full MODEL.npy [--chunks N]
 
 Prints one JSON object: `full` against all log-probabilities of the reference (from
 make_golden.py --full), `compact` against the committed golden file, each with mean_kld, p99_kld,
@@ -42,14 +42,18 @@ def check_tokens(candidate: kl_base.KlBase, golden: golden_file.Golden) -> None:
         raise SystemExit("the candidate scored other positions than the golden file holds")
 
 
-def judge(candidate_path: str, golden_path: str, full_path: str) -> dict:
+def judge(candidate_path: str, golden_path: str, full_path: str, chunks: int | None = None) -> dict:
+    """Of the first `chunks` chunks; by default of all that the candidate has."""
     candidate = kl_base.read(candidate_path)
     golden = golden_file.read(golden_path)
     check_tokens(candidate, golden)
     full = np.load(full_path, mmap_mode="r")
+    count = min(golden.n_scored, len(candidate.records))
+    if chunks is not None:
+        count = chunks * kl_base.scored_per_chunk(golden.n_ctx)
 
     whole, listed, same, targets = [], [], [], []
-    for index in range(golden.n_scored):
+    for index in range(count):
         log_p = full[index].astype(np.float64)
         log_q = candidate.log_probs(index).astype(np.float64)
         log_q = np.where(candidate.clipped(index), np.minimum(log_p, log_q), log_q)
@@ -63,7 +67,9 @@ def judge(candidate_path: str, golden_path: str, full_path: str) -> dict:
     return {
         "full": summary(np.array(whole), same, targets),
         "compact": summary(np.array(listed), same, targets),
-        "reference_ppl": float(np.exp(-np.mean(golden.target_log_prob, dtype=np.float64))),
+        "reference_ppl": float(
+            np.exp(-np.mean(golden.target_log_prob[:count], dtype=np.float64))
+        ),
     }
 
 
@@ -72,8 +78,9 @@ def main() -> None:
     parser.add_argument("candidate")
     parser.add_argument("--golden", required=True)
     parser.add_argument("--full", required=True)
+    parser.add_argument("--chunks", type=int, help="judge the first of them only")
     args = parser.parse_args()
-    print(json.dumps(judge(args.candidate, args.golden, args.full), indent=2))
+    print(json.dumps(judge(args.candidate, args.golden, args.full, args.chunks), indent=2))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ Lossy: 16 bits a value. The error floor is in the format's document.
 """
 
 import dataclasses
+import os
 import struct
 
 import numpy as np
@@ -79,6 +80,8 @@ def read(path: str) -> KlBase:
         n_ctx, n_vocab, chunks = struct.unpack("<iii", file.read(12))
         tokens = np.frombuffer(file.read(4 * n_ctx * chunks), "<i4").reshape(chunks, n_ctx)
         offset = file.tell()
-    shape = (chunks * scored_per_chunk(n_ctx), record_width(n_vocab))
+        there = (os.fstat(file.fileno()).st_size - offset) // (2 * record_width(n_vocab))
+    # A program that was stopped leaves fewer records than its header says.
+    shape = (min(there, chunks * scored_per_chunk(n_ctx)), record_width(n_vocab))
     records = np.memmap(path, "<u2", "r", offset=offset, shape=shape)
     return KlBase(n_ctx, n_vocab, tokens, records)
