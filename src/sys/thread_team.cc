@@ -7,15 +7,24 @@
 namespace memdecay {
 namespace {
 
-// Spins before a waiting member gives its core away: about 4096 pauses of some 40 cycles, 50 us, is
-// longer than any honest imbalance between members and short enough for a team with more members
-// than cores.
-constexpr int kSpinsBeforeYield = 4096;
-// Spins before an idle worker parks: about 200 us, the gap between two tokens of one request.
-constexpr int kSpinsBeforePark = 16384;
+// Spins before a waiting member sleeps within a run. A pause takes 40 cycles on Zen and 140 on
+// recent Intel cores, so this is 30 to 100 us: longer than an honest imbalance between members. Who
+// waits longer shares its core with others, and a sleeper is woken sooner than a spinner is
+// scheduled again.
+constexpr int kSpinsInRun = 2048;
+// Spins before an idle worker sleeps between runs: some 200 us, the gap between two tokens of one
+// request.
+constexpr int kSpinsBetweenRuns = 4096;
 
-void pause() {
-  _mm_pause();
+/// Waits until `value` is no longer `old`: spins first, then sleeps.
+void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old, int spins) {
+  for (int spin = 0; value.load(std::memory_order_acquire) == old; ++spin) {
+    if (spin < spins) {
+      _mm_pause();
+    } else {
+      value.wait(old, std::memory_order_acquire);
+    }
+  }
 }
 
 }  // namespace
@@ -40,9 +49,9 @@ void ThreadTeam::run(const Function& function) {
   run_number_.notify_all();
   Member self(*this, 0);
   function(self);
-  running_.fetch_sub(1, std::memory_order_acq_rel);
-  for (int spins = 0; running_.load(std::memory_order_acquire) != 0; ++spins) {
-    spins < kSpinsBeforeYield ? pause() : std::this_thread::yield();
+  leave_run();
+  for (std::uint32_t running; (running = running_.load(std::memory_order_acquire)) != 0;) {
+    wait_for_change(running_, running, kSpinsInRun);
   }
 }
 
@@ -56,22 +65,18 @@ void ThreadTeam::Member::barrier() {
   if (size() > 1) team_.barrier_wait();
 }
 
-bool ThreadTeam::wait_for_run(std::uint32_t seen) {
-  for (int spins = 0; run_number_.load(std::memory_order_acquire) == seen; ++spins) {
-    if (spins < kSpinsBeforePark) {
-      pause();
-    } else {
-      run_number_.wait(seen, std::memory_order_acquire);
-    }
-  }
-  return !stop_.load(std::memory_order_relaxed);
+void ThreadTeam::leave_run() {
+  running_.fetch_sub(1, std::memory_order_acq_rel);
+  running_.notify_one();  // rank 0 may sleep on it
 }
 
 void ThreadTeam::work(int rank) {
-  for (std::uint32_t seen = 0; wait_for_run(seen); ++seen) {
+  for (std::uint32_t seen = 0;; ++seen) {
+    wait_for_change(run_number_, seen, kSpinsBetweenRuns);
+    if (stop_.load(std::memory_order_relaxed)) return;
     Member self(*this, rank);
     (*function_)(self);
-    running_.fetch_sub(1, std::memory_order_acq_rel);
+    leave_run();
   }
 }
 
@@ -80,11 +85,10 @@ void ThreadTeam::barrier_wait() {
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(size())) {
     arrived_.store(0, std::memory_order_relaxed);
     phase_.store(phase + 1, std::memory_order_release);
+    phase_.notify_all();  // no system call while all members spin
     return;
   }
-  for (int spins = 0; phase_.load(std::memory_order_acquire) == phase; ++spins) {
-    spins < kSpinsBeforeYield ? pause() : std::this_thread::yield();
-  }
+  wait_for_change(phase_, phase, kSpinsInRun);
 }
 
 }  // namespace memdecay

@@ -1,13 +1,14 @@
 // ThreadTeam: a fixed team of threads that runs one function together (SPMD), for the forward pass.
 //
 // The caller of run() is rank 0; size() - 1 workers join it. Inside the function the members meet
-// at barrier(), which spins (about 100 ns between running threads) and yields after a while, so an
+// at barrier(), which spins (about 100 ns between running threads) and sleeps after a while, so an
 // oversubscribed machine still makes progress. Between runs the workers spin for a short window and
 // then park on a futex: an idle team costs no CPU. One run at a time, from one thread at a time.
 // The function must not throw.
 //
-// A run is cut into phases by its barriers. Within a phase members may take() units of work from a shared counter, so a
-// core that the host slows down takes fewer; share() cuts a range evenly instead.
+// A run is cut into phases by its barriers. Within a phase members may take() units of work from a
+// shared counter, so a core that the host slows down takes fewer; share() cuts a range evenly
+// instead.
 //
 // Barrier invariant: every member of a run passes the same number of barriers.
 #pragma once
@@ -28,9 +29,11 @@ class ThreadTeam {
    public:
     int rank() const { return rank_; }
     int size() const { return team_.size(); }
-    /// Waits until every member of the run has come here; memory written before is visible after. Ends the phase.
+    /// Waits until every member of the run has come here; memory written before is visible after.
+    /// Ends the phase.
     void barrier();
-    /// The next unit of this phase that nobody has taken: 0, 1, 2, ... Stop when it reaches your number of units.
+    /// The next unit of this phase that nobody has taken: 0, 1, 2, ... Stop when it reaches your
+    /// number of units.
     int take();
     /// This member's share of [0, count): contiguous, at most one item larger than another's.
     struct Range {
@@ -63,7 +66,7 @@ class ThreadTeam {
  private:
   void work(int rank);
   void barrier_wait();
-  bool wait_for_run(std::uint32_t seen);
+  void leave_run();
 
   // Each on a line of its own: the counters are written by all members, the phase is read in their
   // spin loops.
@@ -71,7 +74,8 @@ class ThreadTeam {
   alignas(64) std::atomic<std::uint32_t> phase_{0};
   alignas(64) std::atomic<std::uint32_t> run_number_{0};
   alignas(64) std::atomic<std::uint32_t> running_{0};
-  // The counter of phase p is counters_[p % 3]: while phase p runs, nobody can be in phase p - 2 or p + 2 any more.
+  // The counter of phase p is counters_[p % 3]: while phase p runs, nobody can be in phase p - 2 or
+  // p + 2 any more.
   struct alignas(64) Counter {
     std::atomic<int> next{0};
   };
