@@ -18,8 +18,8 @@ using Json = nlohmann::ordered_json;
 Json to_json(const memdecay::RenderedPrompt& prompt) {
   Json segments = Json::array();
   for (const memdecay::Segment& segment : prompt.segments) {
-    segments.push_back({segment.begin, segment.end,
-                        memdecay::prompt_part_name(segment.origin.part), segment.origin.message});
+    segments.push_back({segment.begin, segment.end, memdecay::prompt_part_name(segment.origin.part),
+                        segment.origin.message});
   }
   return {{"text", prompt.text}, {"segments", segments}};
 }

@@ -16,6 +16,8 @@ std::optional<Result<Vocabulary>> golden_vocabulary(const std::string& model) {
   return read_vocabulary(*file);
 }
 
-std::string golden_folder() { return MEMDECAY_GOLDEN_FOLDER; }
+std::string golden_folder() {
+  return MEMDECAY_GOLDEN_FOLDER;
+}
 
 }  // namespace memdecay

@@ -1,6 +1,7 @@
 // Attention for avx512: the generic kernels over avx512/lanes.h.
 #if !defined(__clang__)
-// GCC 12 takes the undefined operand inside _mm512_max_ps and others for a mistake (GCC bug 105593).
+// GCC 12 takes the undefined operand inside _mm512_max_ps and others for a mistake (GCC bug
+// 105593).
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
