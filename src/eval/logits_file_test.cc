@@ -130,7 +130,7 @@ TEST_F(LogitsFileTest, RandomDamageIsReadOrRefusedInWords) {
     }
     if (random() % 8 == 0) damaged.resize(random() % damaged.size());
     const std::string said = verdict(damaged);  // must neither crash nor take the file at its word
-    if (!said.empty()) EXPECT_NE(said.find(path_), std::string::npos) << said;
+    EXPECT_TRUE(said.empty() || said.find(path_) != std::string::npos) << said;
   }
 }
 

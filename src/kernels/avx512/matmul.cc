@@ -1,3 +1,8 @@
+#if !defined(__clang__)
+// GCC 12 takes undefined operands inside intrinsics for a mistake (GCC bug 105593).
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <algorithm>
 
 #include "core/check.h"
@@ -87,7 +92,7 @@ const std::byte* panel_at(const PanelMatrix& weights, int panel) {
 // ---- quantized weights ----
 
 template <class T>
-void matmul_column(const MatMulArgs& args) {
+MEMDECAY_NOINLINE void matmul_column(const MatMulArgs& args) {
   const PanelMatrix& weights = *args.weights;
   const ActivationLayout layout(weights.k);
   const ConstActivationColumn y(args.quantized.storage, layout, args.col_begin);
@@ -132,7 +137,7 @@ TileColumns tile_columns(const ConstActivationColumn& column, std::size_t block,
 }
 
 template <class T, int kPanels>
-void matmul_panels(const MatMulArgs& args, int panel, int col, int cols) {
+MEMDECAY_NOINLINE void matmul_panels(const MatMulArgs& args, int panel, int col, int cols) {
   const PanelMatrix& weights = *args.weights;
   const ActivationLayout layout(weights.k);
   UnpackedPanel unpacked[extent(kPanels)];
@@ -192,7 +197,7 @@ MEMDECAY_INLINE void dispatch_float(int cols, const std::byte* panels, std::size
 }
 
 template <class W, int kPanels>
-void matmul_float_panels(const MatMulArgs& args, int panel, int col, int cols) {
+MEMDECAY_NOINLINE void matmul_float_panels(const MatMulArgs& args, int panel, int col, int cols) {
   const PanelMatrix& weights = *args.weights;
   Totals totals;
   for (int i = 0; i < weights.k; i += kFloatPass) {
