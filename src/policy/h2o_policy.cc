@@ -1,0 +1,20 @@
+#include "policy/h2o_policy.h"
+
+#include "policy/page_accesses.h"
+
+namespace memdecay {
+
+void H2oPolicy::on_track(const PageMeta& page, bool is_new) {
+  if (is_new) page_slot(mass_, page.id) = 0;
+}
+
+void H2oPolicy::on_observe(const EvidenceBatch& batch) {
+  if (batch.kind != EvidenceKind::kAttentionMass) return;
+  for (const PageEvidence& evidence : batch.pages) {
+    if (!book().tracked(evidence.page)) continue;
+    mass_[evidence.page.index()] += static_cast<double>(evidence.value);
+    rekey(evidence.page);
+  }
+}
+
+}  // namespace memdecay

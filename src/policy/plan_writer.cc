@@ -1,0 +1,127 @@
+#include "policy/plan_writer.h"
+
+#include <utility>
+
+namespace memdecay {
+
+PlanWriter::PlanWriter(const OrderedPolicy& policy, std::uint64_t budget_bytes, bool drops_all)
+    : policy_(policy),
+      budget_bytes_(budget_bytes),
+      drops_all_(drops_all),
+      left_bytes_(policy.tracked_bytes()) {}
+
+bool PlanWriter::dropped(TrackedPageId page) const {
+  const auto found = planned_.find(page.value());
+  return found != planned_.end() && found->second.dropped;
+}
+
+void PlanWriter::record(TrackedPageId page, const PlanAction& action) {
+  const auto [at, is_new] =
+      planned_.try_emplace(page.value(), Planned{plan_.actions.size(), action.drop});
+  if (is_new) {
+    plan_.actions.push_back(action);
+    left_bytes_ -= action.freed_bytes;
+    return;
+  }
+  PlanAction& before = plan_.actions[at->second.action];
+  left_bytes_ = left_bytes_ + before.freed_bytes - action.freed_bytes;
+  before = action;
+  at->second.dropped = action.drop;
+}
+
+void PlanWriter::demote(TrackedPageId page, PageForm form) {
+  const PageMeta& meta = policy_.book_.meta(page);
+  record(page, {page, false, form, meta.bytes - meta.forms[form_index(form)].bytes});
+}
+
+void PlanWriter::drop(TrackedPageId page) {
+  const PageMeta& meta = policy_.book_.meta(page);
+  record(page, {page, true, PageForm::kF16, meta.bytes});
+}
+
+void PlanWriter::demote_all() {
+  HeapWalk walk;
+  for (std::size_t lane = 0; lane < policy_.demote_.size(); ++lane) {
+    walk.add(policy_.demote_[lane], policy_.offset(static_cast<int>(lane)));
+  }
+  std::unordered_map<std::int32_t, PageForm> forms;
+  while (!done()) {
+    const auto step = walk.next();
+    if (!step.has_value()) break;
+    const TrackedPageId page(step->item);
+    const PageMeta& meta = policy_.book_.meta(page);
+    const PageForm from = forms.try_emplace(page.value(), meta.form).first->second;
+    const auto to = policy_.next_form(meta, from);
+    if (!to.has_value()) continue;
+    demote(page, *to);
+    forms[page.value()] = *to;
+    const auto further = policy_.next_form(meta, *to);
+    if (!further.has_value()) continue;
+    const double worth =
+        policy_.key(page, meta.region) - policy_.offset(policy_.lane_of(meta.region));
+    walk.push(worth + OrderedPolicy::demote_weight(meta, *to, *further), meta.position,
+              page.value());
+  }
+  plan_.steps += walk.steps();
+}
+
+bool PlanWriter::floors_allow() {
+  would_go_.clear();
+  for (const TrackedPageId page : pages_) {
+    const PageMeta& meta = policy_.book_.meta(page);
+    if (meta.item == kNoItem) continue;
+    std::int64_t& going = would_go_.try_emplace(meta.item, removed_[meta.item]).first->second;
+    going += meta.tokens;
+    if (policy_.book_.spare_tokens(meta.item, going) < 0) return false;
+  }
+  for (const auto& [item, tokens] : would_go_) removed_[item] = tokens;
+  return true;
+}
+
+bool PlanWriter::demote_to_lowest(std::int32_t unit) {
+  pages_.clear();
+  policy_.book_.pages_of(unit, /*core_only=*/false, pages_);
+  bool any = false;
+  for (const TrackedPageId page : pages_) {
+    if (planned_.contains(page.value()) || !policy_.demotable(page)) continue;
+    const PageMeta& meta = policy_.book_.meta(page);
+    auto lowest = policy_.next_form(meta, meta.form);
+    while (const auto further = policy_.next_form(meta, *lowest)) lowest = further;
+    demote(page, *lowest);
+    any = true;
+  }
+  return any;
+}
+
+void PlanWriter::drop_unit(std::int32_t unit) {
+  pages_.clear();
+  policy_.book_.pages_of(unit, /*core_only=*/false, pages_);
+  plan_.steps += pages_.size();
+  std::erase_if(pages_, [this](TrackedPageId page) { return dropped(page); });
+  if (pages_.empty() || !floors_allow()) return;
+  for (const TrackedPageId page : pages_) drop(page);
+}
+
+void PlanWriter::drop_units(bool young, std::optional<double> limit) {
+  HeapWalk walk;
+  const auto lanes = static_cast<std::size_t>(policy_.lanes_);
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    walk.add(policy_.drop_[lane + (young ? lanes : 0)], policy_.offset(static_cast<int>(lane)));
+  }
+  while (!done()) {
+    const auto step = walk.next();
+    if (!step.has_value() || (limit.has_value() && !(step->score < *limit))) break;
+    // A gentle plan leaves a page as a coarse one before it lets it go.
+    if (limit.has_value() && demote_to_lowest(step->item)) continue;
+    drop_unit(step->item);
+  }
+  plan_.steps += walk.steps();
+}
+
+EvictionPlan PlanWriter::take() {
+  plan_.freed_bytes = policy_.tracked_bytes() - left_bytes_;
+  plan_.missing_bytes = left_bytes_ > budget_bytes_ ? left_bytes_ - budget_bytes_ : 0;
+  return std::move(plan_);
+}
+
+}  // namespace memdecay

@@ -1,0 +1,162 @@
+// PolicyOracle: the naive truth about plans, for tests. It keeps plain lists, sorts everything anew
+// for every plan, and gets scores from a function of the caller. O(n^2) and proud of it.
+// It knows drops only; with the ladder only the invariants are tested. Never in the product.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "policy/eviction_policy.h"
+#include "policy/page_book.h"
+
+namespace memdecay {
+
+class PolicyOracle {
+ public:
+  /// The score of a page if it counted as of that region.
+  using Score = std::function<double(const PageMeta&, Region)>;
+
+  explicit PolicyOracle(const ProtectionOptions& options) : options_(options) {}
+
+  std::map<std::int32_t, PageMeta>& pages() { return pages_; }
+  void track(const PageMeta& meta) {
+    const bool is_new = !pages_.contains(meta.id.value());
+    if (!is_new) {
+      const PageMeta& before = pages_.at(meta.id.value());
+      if (before.item != kNoItem) totals_[before.item] -= before.tokens;
+    }
+    pages_[meta.id.value()] = meta;
+    if (meta.item != kNoItem) totals_[meta.item] += meta.tokens;
+    latest_round_ = std::max(latest_round_, meta.tool_round);
+    forget_ended_items();
+  }
+  void release(TrackedPageId page) {
+    pages_.erase(page.value());
+    forget_ended_items();
+  }
+
+  bool newest(const PageMeta& meta) const {
+    const auto later = std::count_if(pages_.begin(), pages_.end(), [&](const auto& entry) {
+      return entry.second.position > meta.position;
+    });
+    return later < options_.newest_pages;
+  }
+  bool shielded(const PageMeta& meta) const {
+    return !meta.sealed || meta.position < options_.sink_tokens || meta.pinned || newest(meta);
+  }
+  static bool core(const PageMeta& meta) {
+    return meta.tool_core && meta.tool_round != kNoToolRound;
+  }
+  std::vector<PageMeta> round(std::int32_t round) const {
+    std::vector<PageMeta> members;
+    for (const auto& [id, meta] : pages_) {
+      if (meta.tool_round == round) members.push_back(meta);
+    }
+    return members;
+  }
+  std::int64_t floor_of(std::int32_t item) const {
+    const auto total = static_cast<double>(totals_.at(item));
+    return static_cast<std::int64_t>(std::ceil(options_.floor_share * total));
+  }
+  std::int64_t kept(std::int32_t item, const std::set<std::int32_t>& gone) const {
+    std::int64_t tokens = 0;
+    for (const auto& [id, meta] : pages_) {
+      if (meta.item == item && !gone.contains(id)) tokens += meta.tokens;
+    }
+    return tokens;
+  }
+  std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& [id, meta] : pages_) sum += meta.bytes;
+    return sum;
+  }
+
+  /// Which pages a pressed plan without the ladder drops.
+  std::set<std::int32_t> drops(std::uint64_t budget, bool all, const Score& score) const {
+    std::set<std::int32_t> gone;
+    std::uint64_t left = bytes();
+    if (left <= budget) return gone;
+    for (const bool young : {false, true}) {
+      for (const Unit& unit : units(young, score)) {
+        if (!all && left <= budget) return gone;
+        std::set<std::int32_t> after = gone;
+        for (const PageMeta& meta : unit.pages) after.insert(meta.id.value());
+        if (!floors_hold(unit, after)) continue;
+        for (const PageMeta& meta : unit.pages) {
+          if (gone.insert(meta.id.value()).second) left -= meta.bytes;
+        }
+      }
+    }
+    return gone;
+  }
+
+ private:
+  struct Unit {
+    double score;
+    Position first;
+    std::vector<PageMeta> pages;
+  };
+
+  void forget_ended_items() {
+    for (auto& [item, total] : totals_) {
+      if (kept(item, {}) == 0) total = 0;
+    }
+  }
+  bool is_young(std::int32_t round) const {
+    return round != kNoToolRound && latest_round_ - round < options_.lag_rounds;
+  }
+  bool floors_hold(const Unit& unit, const std::set<std::int32_t>& after) const {
+    for (const PageMeta& meta : unit.pages) {
+      if (meta.item != kNoItem && kept(meta.item, after) < floor_of(meta.item)) return false;
+    }
+    return true;
+  }
+  Unit round_unit(const std::vector<PageMeta>& members, const Score& score) const {
+    Region region = Region::kOrdinary;
+    Unit unit{0, 0, members};
+    std::int64_t tokens = 0;
+    for (const PageMeta& meta : members) {
+      if (core(meta)) region = stronger(region, meta.region);
+    }
+    unit.first = std::numeric_limits<Position>::max();
+    for (const PageMeta& meta : members) {
+      if (!core(meta)) continue;
+      unit.score += score(meta, region) * meta.tokens;
+      tokens += meta.tokens;
+      unit.first = std::min(unit.first, meta.position);
+    }
+    unit.score /= static_cast<double>(tokens);
+    return unit;
+  }
+  std::vector<Unit> units(bool young, const Score& score) const {
+    std::vector<Unit> all;
+    std::set<std::int32_t> seen;
+    for (const auto& [id, meta] : pages_) {
+      if (is_young(meta.tool_round) != young) continue;
+      if (!core(meta)) {
+        if (!shielded(meta)) all.push_back({score(meta, meta.region), meta.position, {meta}});
+        continue;
+      }
+      if (!seen.insert(meta.tool_round).second) continue;
+      const auto members = round(meta.tool_round);
+      const bool held = std::any_of(members.begin(), members.end(),
+                                    [&](const PageMeta& page) { return shielded(page); });
+      if (!held) all.push_back(round_unit(members, score));
+    }
+    std::sort(all.begin(), all.end(), [](const Unit& a, const Unit& b) {
+      return a.score != b.score ? a.score < b.score : a.first < b.first;
+    });
+    return all;
+  }
+
+  ProtectionOptions options_;
+  std::map<std::int32_t, PageMeta> pages_;
+  std::map<std::int32_t, std::int64_t> totals_;
+  std::int32_t latest_round_ = -1;
+};
+
+}  // namespace memdecay
