@@ -6,11 +6,15 @@
 
 #if defined(__clang__)
 #define MEMDECAY_UNROLL _Pragma("clang loop unroll(full)")
+#define MEMDECAY_ROLLED _Pragma("clang loop unroll(disable)")
 #else
 #define MEMDECAY_UNROLL _Pragma("GCC unroll 32")
+#define MEMDECAY_ROLLED _Pragma("GCC unroll 1")
 #endif
 
 #define MEMDECAY_INLINE inline __attribute__((always_inline))
+/// For the loops around register tiles: one copy each, or sanitizer builds take many minutes.
+#define MEMDECAY_NOINLINE __attribute__((noinline))
 
 namespace memdecay {
 

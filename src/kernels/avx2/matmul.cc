@@ -113,7 +113,7 @@ const std::byte* panel_at(const PanelMatrix& weights, int panel) {
 // ---- quantized weights ----
 
 template <class T>
-void matmul_column(const MatMulArgs& args) {
+MEMDECAY_NOINLINE void matmul_column(const MatMulArgs& args) {
   const PanelMatrix& weights = *args.weights;
   const ActivationLayout layout(weights.k);
   const ConstActivationColumn y(args.quantized.storage, layout, args.col_begin);
@@ -160,7 +160,7 @@ TileColumns tile_columns(const ConstActivationColumn& column, std::size_t block,
 }
 
 template <class T>
-void matmul_panel(const MatMulArgs& args, int panel, int col, int cols) {
+MEMDECAY_NOINLINE void matmul_panel(const MatMulArgs& args, int panel, int col, int cols) {
   const PanelMatrix& weights = *args.weights;
   const ActivationLayout layout(weights.k);
   UnpackedPanel unpacked;
@@ -214,7 +214,7 @@ MEMDECAY_INLINE void dispatch_float(int cols, const std::byte* panels, std::size
 }
 
 template <class W>
-void matmul_float_panel(const MatMulArgs& args, int panel, int col, int cols) {
+MEMDECAY_NOINLINE void matmul_float_panel(const MatMulArgs& args, int panel, int col, int cols) {
   const PanelMatrix& weights = *args.weights;
   Totals totals;
   for (int i = 0; i < weights.k; i += kFloatPass) {

@@ -44,8 +44,9 @@ struct BF16Weights {
 /// total[p][c] += panels times columns over at most kFloatPass inputs. `panels` points at the
 /// first input of the pass in the first panel.
 template <class W, int kPanels, int kColumns>
-inline void float_pass(const std::byte* panels, std::size_t panel_bytes, const float* x,
-                       std::ptrdiff_t ld_x, int inputs, float* const* total, bool first) {
+MEMDECAY_NOINLINE void float_pass(const std::byte* panels, std::size_t panel_bytes, const float* x,
+                                  std::ptrdiff_t ld_x, int inputs, float* const* total,
+                                  bool first) {
   __m256 acc[extent(kPanels)][2][extent(kColumns)];
   MEMDECAY_UNROLL
   for (int p = 0; p < kPanels; ++p) {

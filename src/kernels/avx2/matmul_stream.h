@@ -95,12 +95,11 @@ MEMDECAY_INLINE void stream_apply(const __m256i* sums, const ChunkScales<T>& sca
   }
 }
 
+/// acc += eight rows of one span of a chunk, whose first block is block `first` of the column.
 template <class T, int kSpan, int kHalf>
-MEMDECAY_INLINE void stream_span(const std::byte* chunk, const ChunkScales<T>& scales,
-                                 const ConstActivationColumn& y, std::size_t at, __m256& acc) {
-  constexpr int kFirst = kSpan * T::kSpanBlocks;
+MEMDECAY_INLINE void stream_half(const std::byte* chunk, const ChunkScales<T>& scales,
+                                 const ConstActivationColumn& y, std::size_t first, __m256& acc) {
   constexpr int kSums = T::kSpanBlocks * T::kSubBlocks;
-  const std::size_t first = at + static_cast<std::size_t>(kFirst);
   __m256i sums[extent(kSums)];
   MEMDECAY_UNROLL
   for (int i = 0; i < kSums; ++i) {
@@ -116,9 +115,16 @@ MEMDECAY_INLINE void stream_span(const std::byte* chunk, const ChunkScales<T>& s
   stream_steps<T, kSpan, kHalf>(chunk, y.codes + first * kActivationBlock, pairs, sums);
   MEMDECAY_UNROLL
   for (int b = 0; b < T::kSpanBlocks; ++b) {
-    stream_apply<T, kHalf>(sums + b * T::kSubBlocks, scales, kFirst + b, y,
+    stream_apply<T, kHalf>(sums + b * T::kSubBlocks, scales, kSpan * T::kSpanBlocks + b, y,
                            first + static_cast<std::size_t>(b), acc);
   }
+}
+
+template <class T, int kSpan>
+MEMDECAY_INLINE void stream_span(const std::byte* chunk, const ChunkScales<T>& scales,
+                                 const ConstActivationColumn& y, std::size_t first, Rows& acc) {
+  stream_half<T, kSpan, 0>(chunk, scales, y, first, acc.half[0]);
+  stream_half<T, kSpan, 1>(chunk, scales, y, first, acc.half[1]);
 }
 
 /// Span by span over all panels, so that the memory streams advance together.
@@ -128,11 +134,17 @@ MEMDECAY_INLINE void stream_spans(const std::byte* chunk, std::size_t panel_byte
                                   std::size_t at, Rows* acc) {
   constexpr int kSpans = T::kChunkInputs / kActivationBlock / T::kSpanBlocks;
   if constexpr (kSpan < kSpans) {
-    MEMDECAY_UNROLL
-    for (int p = 0; p < kPanels; ++p) {
-      const std::byte* from = chunk + static_cast<std::size_t>(p) * panel_bytes;
-      stream_span<T, kSpan, 0>(from, scales[p], y, at, acc[p].half[0]);
-      stream_span<T, kSpan, 1>(from, scales[p], y, at, acc[p].half[1]);
+    const std::size_t first = at + extent(kSpan * T::kSpanBlocks);
+    if constexpr (T::kChunkInputs == PairChunk::kInputs) {
+      MEMDECAY_UNROLL
+      for (int p = 0; p < kPanels; ++p) {
+        stream_span<T, kSpan>(chunk + extent(p) * panel_bytes, scales[p], y, first, acc[p]);
+      }
+    } else {  // long spans: the loop costs nothing, its copies would
+      MEMDECAY_ROLLED
+      for (int p = 0; p < kPanels; ++p) {
+        stream_span<T, kSpan>(chunk + extent(p) * panel_bytes, scales[p], y, first, acc[p]);
+      }
     }
     stream_spans<T, kPanels, kSpan + 1>(chunk, panel_bytes, scales, y, at, acc);
   }
@@ -140,8 +152,9 @@ MEMDECAY_INLINE void stream_spans(const std::byte* chunk, std::size_t panel_byte
 
 /// out[p] = the 16 rows of panel p times the column.
 template <class T, int kPanels>
-inline void stream_column(const std::byte* panels, std::size_t panel_bytes, std::size_t chunks,
-                          const ConstActivationColumn& y, Rows* out) {
+MEMDECAY_NOINLINE void stream_column(const std::byte* panels, std::size_t panel_bytes,
+                                     std::size_t chunks, const ConstActivationColumn& y,
+                                     Rows* out) {
   constexpr std::size_t kChunkBlocks = T::kChunkInputs / kActivationBlock;
   Rows acc[extent(kPanels)];
   MEMDECAY_UNROLL
@@ -149,9 +162,9 @@ inline void stream_column(const std::byte* panels, std::size_t panel_bytes, std:
   for (std::size_t c = 0; c < chunks; ++c) {
     const std::byte* chunk = panels + c * T::kChunkBytes;
     ChunkScales<T> scales[extent(kPanels)];
-    MEMDECAY_UNROLL
+    MEMDECAY_ROLLED
     for (int p = 0; p < kPanels; ++p) {
-      T::scales(chunk + static_cast<std::size_t>(p) * panel_bytes, scales[p].s, scales[p].m);
+      T::scales(chunk + extent(p) * panel_bytes, scales[p].s, scales[p].m);
     }
     stream_spans<T, kPanels>(chunk, panel_bytes, scales, y, c * kChunkBlocks, acc);
   }

@@ -16,19 +16,22 @@ namespace memdecay::avx2 {
 inline constexpr int kTileInputs = 512;
 inline constexpr int kTileBlocks = kTileInputs / kActivationBlock;
 
-/// How a tile is shaped for a type, so that 16 registers suffice.
-template <class T>
-struct TileShape {
-  static constexpr bool kPlanes = T::kFlush == 1;  ///< two planes of nibbles
-  static constexpr int kGroups = 8 / T::kSubBlocks;
-  static constexpr int kFlush = kPlanes ? 8 : std::min(T::kFlush, kGroups);
+/// How a tile is shaped, so that 16 registers suffice. Types that agree share one.
+template <int kCodeFlush, int kSubBlockCount, bool kWithMin, int kShiftBits>
+struct Shape {
+  static constexpr bool kPlanes = kCodeFlush == 1;  ///< two planes of nibbles
+  static constexpr int kSubBlocks = kSubBlockCount;
+  static constexpr int kGroups = 8 / kSubBlocks;
+  static constexpr int kFlush = kPlanes ? 8 : std::min(kCodeFlush, kGroups);
   static constexpr int kHalves = kPlanes ? 1 : 2;  ///< 8 or 16 rows
   static constexpr int kColumns = kPlanes || kFlush == kGroups ? 5 : 3;
-  static constexpr int kSubBlocks = T::kSubBlocks;
-  static constexpr bool kHasMin = T::kHasMin;
-  static constexpr int kShift = T::kShift;
+  static constexpr bool kHasMin = kWithMin;
+  static constexpr int kShift = kShiftBits;
   static constexpr int kUnitStride = static_cast<int>(kUnitBytes) * (kPlanes ? 2 : 1);
 };
+
+template <class T>
+using TileShape = Shape<T::kFlush, T::kSubBlocks, T::kHasMin, T::kShift>;
 
 /// Unpacked codes and scales of one panel, [block][group][plane] and [block][sub-block].
 struct UnpackedPanel {
@@ -88,8 +91,8 @@ MEMDECAY_INLINE void unpack_chunk(const std::byte* chunk, std::uint8_t* codes, f
 
 /// `next` is what the next pass will unpack: it comes in while this pass computes.
 template <class T>
-inline void unpack_panel(const std::byte* chunk, std::size_t chunks, const std::byte* next,
-                         UnpackedPanel& out) {
+MEMDECAY_NOINLINE void unpack_panel(const std::byte* chunk, std::size_t chunks,
+                                    const std::byte* next, UnpackedPanel& out) {
   constexpr std::size_t kCodeBytes =
       static_cast<std::size_t>(T::kChunkInputs / 4 * TileShape<T>::kUnitStride);
   constexpr std::size_t kScales = static_cast<std::size_t>(ChunkScales<T>::kCount) * kPanelRows;
@@ -120,19 +123,19 @@ MEMDECAY_INLINE Value at_column(const Value* first, std::ptrdiff_t stride, int c
 }
 
 /// Products of kFlush groups in 16 bits, for each plane.
-template <class Shape, int kColumns>
+template <class S, int kColumns>
 MEMDECAY_INLINE void tile_pairs(
     const std::uint8_t* codes, const std::int8_t* y, std::ptrdiff_t stride,
-    __m256i (&pairs)[Shape::kPlanes ? 2 : 1][extent(Shape::kHalves)][extent(kColumns)]) {
-  constexpr int kPlanes = Shape::kPlanes ? 2 : 1;
+    __m256i (&pairs)[S::kPlanes ? 2 : 1][extent(S::kHalves)][extent(kColumns)]) {
+  constexpr int kPlanes = S::kPlanes ? 2 : 1;
   MEMDECAY_UNROLL
-  for (int g = 0; g < Shape::kFlush; ++g) {
-    __m256i u[extent(kPlanes)][extent(Shape::kHalves)];
+  for (int g = 0; g < S::kFlush; ++g) {
+    __m256i u[extent(kPlanes)][extent(S::kHalves)];
     MEMDECAY_UNROLL
     for (int plane = 0; plane < kPlanes; ++plane) {
       MEMDECAY_UNROLL
-      for (int h = 0; h < Shape::kHalves; ++h) {
-        u[plane][h] = load_32(codes + g * Shape::kUnitStride + plane * 64 + h * 32);
+      for (int h = 0; h < S::kHalves; ++h) {
+        u[plane][h] = load_32(codes + g * S::kUnitStride + plane * 64 + h * 32);
       }
     }
     MEMDECAY_UNROLL
@@ -143,7 +146,7 @@ MEMDECAY_INLINE void tile_pairs(
       MEMDECAY_UNROLL
       for (int plane = 0; plane < kPlanes; ++plane) {
         MEMDECAY_UNROLL
-        for (int h = 0; h < Shape::kHalves; ++h) {
+        for (int h = 0; h < S::kHalves; ++h) {
           const __m256i products = _mm256_maddubs_epi16(u[plane][h], v);
           __m256i& pair = pairs[plane][h][c];
           pair = g == 0 ? products : _mm256_add_epi16(pair, products);
@@ -155,29 +158,28 @@ MEMDECAY_INLINE void tile_pairs(
 }
 
 /// The exact sums of one sub-block, offset included.
-template <class Shape, int kColumns>
+template <class S, int kColumns>
 MEMDECAY_INLINE void tile_sums(const std::uint8_t* codes, const TileColumns& columns, int at,
-                               __m256i (&sums)[extent(Shape::kHalves)][extent(kColumns)]) {
-  constexpr int kPlanes = Shape::kPlanes ? 2 : 1;
-  const __m256i widen = _mm256_set1_epi16(1 << Shape::kShift);
+                               __m256i (&sums)[extent(S::kHalves)][extent(kColumns)]) {
+  constexpr int kPlanes = S::kPlanes ? 2 : 1;
+  const __m256i widen = _mm256_set1_epi16(1 << S::kShift);
   MEMDECAY_UNROLL
-  for (int g = 0; g < Shape::kGroups; g += Shape::kFlush) {
-    __m256i pairs[extent(kPlanes)][extent(Shape::kHalves)][extent(kColumns)];
-    tile_pairs<Shape, kColumns>(codes + (at * Shape::kGroups + g) * Shape::kUnitStride,
-                                columns.codes + (at * Shape::kGroups + g) * 4, columns.stride,
-                                pairs);
+  for (int g = 0; g < S::kGroups; g += S::kFlush) {
+    __m256i pairs[extent(kPlanes)][extent(S::kHalves)][extent(kColumns)];
+    tile_pairs<S, kColumns>(codes + (at * S::kGroups + g) * S::kUnitStride,
+                            columns.codes + (at * S::kGroups + g) * 4, columns.stride, pairs);
     MEMDECAY_UNROLL
     for (int c = 0; c < kColumns; ++c) {
       MEMDECAY_UNROLL
-      for (int h = 0; h < Shape::kHalves; ++h) {
+      for (int h = 0; h < S::kHalves; ++h) {
         __m256i sum = _mm256_madd_epi16(pairs[0][h][c], widen);
-        if constexpr (Shape::kPlanes) {
+        if constexpr (S::kPlanes) {
           sum = _mm256_add_epi32(
               sum, _mm256_madd_epi16(pairs[kPlanes - 1][h][c], _mm256_set1_epi16(16)));
         }
         if (g > 0) {
           sum = _mm256_add_epi32(sum, sums[h][c]);
-        } else if constexpr (!Shape::kHasMin) {
+        } else if constexpr (!S::kHasMin) {
           sum = _mm256_add_epi32(
               sum, _mm256_set1_epi32(at_column(columns.offset + at, columns.stride, c)));
         }
@@ -189,10 +191,10 @@ MEMDECAY_INLINE void tile_sums(const std::uint8_t* codes, const TileColumns& col
 
 /// out[c] += the rows of kHalves halves times kColumns columns over `blocks` blocks.
 /// `half` is the first half.
-template <class Shape, int kColumns>
-inline void tile(const UnpackedPanel& panel, int half, const TileColumns& columns, int blocks,
-                 float* out, bool first) {
-  constexpr int kSubBlocks = Shape::kSubBlocks;
+template <class S, int kColumns>
+MEMDECAY_NOINLINE void tile(const UnpackedPanel& panel, int half, const TileColumns& columns,
+                            int blocks, float* out, bool first) {
+  constexpr int kSubBlocks = S::kSubBlocks;
   const std::ptrdiff_t stride = columns.stride;
   const std::uint8_t* codes = panel.codes + 32 * half;
   const float* scales = panel.scales + 8 * half;
@@ -200,20 +202,20 @@ inline void tile(const UnpackedPanel& panel, int half, const TileColumns& column
   out += 8 * half;
   if (first) {
     for (int c = 0; c < kColumns; ++c) {
-      for (int h = 0; h < Shape::kHalves; ++h) {
+      for (int h = 0; h < S::kHalves; ++h) {
         _mm256_store_ps(out + c * kPanelRows + 8 * h, _mm256_setzero_ps());
       }
     }
   }
   for (int b = 0; b < blocks; ++b) {
-    __m256 t[extent(Shape::kHalves)][extent(kColumns)];
+    __m256 t[extent(S::kHalves)][extent(kColumns)];
     MEMDECAY_UNROLL
     for (int sub = 0; sub < kSubBlocks; ++sub) {
       const int at = b * kSubBlocks + sub;
-      __m256i sums[extent(Shape::kHalves)][extent(kColumns)];
-      tile_sums<Shape, kColumns>(codes, columns, at, sums);
+      __m256i sums[extent(S::kHalves)][extent(kColumns)];
+      tile_sums<S, kColumns>(codes, columns, at, sums);
       MEMDECAY_UNROLL
-      for (int h = 0; h < Shape::kHalves; ++h) {
+      for (int h = 0; h < S::kHalves; ++h) {
         const __m256 scale = _mm256_load_ps(scales + at * kPanelRows + 8 * h);
         MEMDECAY_UNROLL
         for (int c = 0; c < kColumns; ++c) {
@@ -225,11 +227,11 @@ inline void tile(const UnpackedPanel& panel, int half, const TileColumns& column
     MEMDECAY_UNROLL
     for (int c = 0; c < kColumns; ++c) {
       MEMDECAY_UNROLL
-      for (int h = 0; h < Shape::kHalves; ++h) {
+      for (int h = 0; h < S::kHalves; ++h) {
         float* to = out + c * kPanelRows + 8 * h;
         __m256 acc = _mm256_fmadd_ps(
             t[h][c], _mm256_set1_ps(at_column(columns.scale + b, stride, c)), _mm256_load_ps(to));
-        if constexpr (Shape::kHasMin) {
+        if constexpr (S::kHasMin) {
           MEMDECAY_UNROLL
           for (int sub = 0; sub < kSubBlocks; ++sub) {
             const int at = b * kSubBlocks + sub;

@@ -64,6 +64,33 @@ MEMDECAY_INLINE void stream_apply(const __m512i* sums, const ChunkScales<T>& sca
 /// (docs/decisions/0164).
 inline constexpr std::size_t kFetchAhead = 4096;
 
+/// acc += one span of a chunk, whose first block is block `first` of the column.
+template <class T, int kSpan>
+MEMDECAY_INLINE void stream_span(const std::byte* chunk, const ChunkScales<T>& scales,
+                                 const ConstActivationColumn& y, std::size_t first, __m512& acc) {
+  constexpr int kSpans = T::kChunkInputs / kActivationBlock / T::kSpanBlocks;
+  constexpr int kSums = T::kSpanBlocks * T::kSubBlocks;
+  constexpr std::size_t kSpanBytes = T::kChunkBytes / extent(kSpans);
+  MEMDECAY_UNROLL
+  for (std::size_t line = 0; line < kSpanBytes; line += 64) {
+    _mm_prefetch(chunk + extent(kSpan) * kSpanBytes + kFetchAhead + line, _MM_HINT_T0);
+  }
+  __m512i sums[extent(kSums)];
+  MEMDECAY_UNROLL
+  for (int i = 0; i < kSums; ++i) {
+    const auto block = static_cast<std::size_t>(i);
+    const std::int32_t offset =
+        T::kSubBlocks == 1 ? y.offset[first + block] : y.offset_16[2 * first + block];
+    sums[i] = T::kHasMin ? _mm512_setzero_si512() : _mm512_set1_epi32(offset >> T::kShift);
+  }
+  stream_steps<T, kSpan>(chunk, y.codes + first * kActivationBlock, sums);
+  MEMDECAY_UNROLL
+  for (int b = 0; b < T::kSpanBlocks; ++b) {
+    stream_apply<T>(sums + b * T::kSubBlocks, scales, kSpan * T::kSpanBlocks + b, y,
+                    first + static_cast<std::size_t>(b), acc);
+  }
+}
+
 /// Span by span over all panels, so that the memory streams advance together.
 template <class T, int kPanels, int kSpan = 0>
 MEMDECAY_INLINE void stream_spans(const std::byte* chunk, std::size_t panel_bytes,
@@ -71,30 +98,16 @@ MEMDECAY_INLINE void stream_spans(const std::byte* chunk, std::size_t panel_byte
                                   std::size_t at, __m512* acc) {
   constexpr int kSpans = T::kChunkInputs / kActivationBlock / T::kSpanBlocks;
   if constexpr (kSpan < kSpans) {
-    constexpr int kFirst = kSpan * T::kSpanBlocks;
-    constexpr int kSums = T::kSpanBlocks * T::kSubBlocks;
-    const std::size_t first = at + static_cast<std::size_t>(kFirst);
-    constexpr std::size_t kSpanBytes = T::kChunkBytes / extent(kSpans);
-    MEMDECAY_UNROLL
-    for (int p = 0; p < kPanels; ++p) {
-      const std::byte* from = chunk + static_cast<std::size_t>(p) * panel_bytes;
+    const std::size_t first = at + extent(kSpan * T::kSpanBlocks);
+    if constexpr (T::kChunkInputs == PairChunk::kInputs) {
       MEMDECAY_UNROLL
-      for (std::size_t line = 0; line < kSpanBytes; line += 64) {
-        _mm_prefetch(from + extent(kSpan) * kSpanBytes + kFetchAhead + line, _MM_HINT_T0);
+      for (int p = 0; p < kPanels; ++p) {
+        stream_span<T, kSpan>(chunk + extent(p) * panel_bytes, scales[p], y, first, acc[p]);
       }
-      __m512i sums[extent(kSums)];
-      MEMDECAY_UNROLL
-      for (int i = 0; i < kSums; ++i) {
-        const auto block = static_cast<std::size_t>(i);
-        const std::int32_t offset =
-            T::kSubBlocks == 1 ? y.offset[first + block] : y.offset_16[2 * first + block];
-        sums[i] = T::kHasMin ? _mm512_setzero_si512() : _mm512_set1_epi32(offset >> T::kShift);
-      }
-      stream_steps<T, kSpan>(from, y.codes + first * kActivationBlock, sums);
-      MEMDECAY_UNROLL
-      for (int b = 0; b < T::kSpanBlocks; ++b) {
-        stream_apply<T>(sums + b * T::kSubBlocks, scales[p], kFirst + b, y,
-                        first + static_cast<std::size_t>(b), acc[p]);
+    } else {  // long spans: the loop costs nothing, its copies would
+      MEMDECAY_ROLLED
+      for (int p = 0; p < kPanels; ++p) {
+        stream_span<T, kSpan>(chunk + extent(p) * panel_bytes, scales[p], y, first, acc[p]);
       }
     }
     stream_spans<T, kPanels, kSpan + 1>(chunk, panel_bytes, scales, y, at, acc);
@@ -103,8 +116,9 @@ MEMDECAY_INLINE void stream_spans(const std::byte* chunk, std::size_t panel_byte
 
 /// out[p] = the 16 rows of panel p times the column.
 template <class T, int kPanels>
-inline void stream_column(const std::byte* panels, std::size_t panel_bytes, std::size_t chunks,
-                          const ConstActivationColumn& y, __m512* out) {
+MEMDECAY_NOINLINE void stream_column(const std::byte* panels, std::size_t panel_bytes,
+                                     std::size_t chunks, const ConstActivationColumn& y,
+                                     __m512* out) {
   constexpr std::size_t kChunkBlocks = T::kChunkInputs / kActivationBlock;
   __m512 acc[extent(kPanels)];
   MEMDECAY_UNROLL
@@ -112,9 +126,16 @@ inline void stream_column(const std::byte* panels, std::size_t panel_bytes, std:
   for (std::size_t c = 0; c < chunks; ++c) {
     const std::byte* chunk = panels + c * T::kChunkBytes;
     ChunkScales<T> scales[extent(kPanels)];
-    MEMDECAY_UNROLL
-    for (int p = 0; p < kPanels; ++p) {
-      T::scales(chunk + static_cast<std::size_t>(p) * panel_bytes, scales[p].s, scales[p].m);
+    if constexpr (T::kChunkInputs == PairChunk::kInputs) {
+      MEMDECAY_UNROLL
+      for (int p = 0; p < kPanels; ++p) {
+        T::scales(chunk + extent(p) * panel_bytes, scales[p].s, scales[p].m);
+      }
+    } else {
+      MEMDECAY_ROLLED
+      for (int p = 0; p < kPanels; ++p) {
+        T::scales(chunk + extent(p) * panel_bytes, scales[p].s, scales[p].m);
+      }
     }
     stream_spans<T, kPanels>(chunk, panel_bytes, scales, y, c * kChunkBlocks, acc);
   }

@@ -62,8 +62,8 @@ MEMDECAY_INLINE void unpack_chunk(const std::byte* chunk, std::uint8_t* codes, f
 
 /// `next` is what the next pass will unpack: it comes in while this pass computes.
 template <class T>
-inline void unpack_panel(const std::byte* chunk, std::size_t chunks, const std::byte* next,
-                         UnpackedPanel& out) {
+MEMDECAY_NOINLINE void unpack_panel(const std::byte* chunk, std::size_t chunks,
+                                    const std::byte* next, UnpackedPanel& out) {
   constexpr std::size_t kCodeBytes = static_cast<std::size_t>(T::kChunkInputs) * kPanelRows;
   constexpr std::size_t kScales = static_cast<std::size_t>(ChunkScales<T>::kCount) * kPanelRows;
   for (std::size_t c = 0; c < chunks; ++c) {
@@ -116,8 +116,8 @@ MEMDECAY_INLINE void tile_sums(const UnpackedPanel* panels, int unit, const std:
 
 /// acc[p][c] += the panels times kColumns columns over `blocks` blocks.
 template <int kSubBlocks, bool kHasMin, int kPanels, int kColumns>
-inline void tile(const UnpackedPanel* panels, const TileColumns& columns, int blocks,
-                 float* const* out, bool first) {
+MEMDECAY_NOINLINE void tile(const UnpackedPanel* panels, const TileColumns& columns, int blocks,
+                            float* const* out, bool first) {
   __m512 acc[extent(kPanels)][extent(kColumns)];
   MEMDECAY_UNROLL
   for (int p = 0; p < kPanels; ++p) {
