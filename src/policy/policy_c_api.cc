@@ -5,7 +5,7 @@
 #include <new>
 #include <string>
 
-#include "memdecay/policy.h"
+#include <memdecay/policy.h>
 #include "policy/policy_session.h"
 
 struct memdecay_policy_session {
