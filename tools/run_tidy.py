@@ -66,6 +66,10 @@ def key(path: pathlib.Path, command: str, common: bytes) -> str:
     return digest.hexdigest()
 
 
+# Tests, benchmarks and fuzzers are judged when they are named: with them the stage would take longer than all others.
+NOT_PRODUCT = re.compile(r"^(tests|bench)/|_(test|bench|fuzz)\.cc$")
+
+
 def sources(build: pathlib.Path, wanted: list[str]) -> list[tuple[pathlib.Path, str]]:
     """(file, compile command) of the tree's own sources."""
     entries = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
@@ -74,6 +78,8 @@ def sources(build: pathlib.Path, wanted: list[str]) -> list[tuple[pathlib.Path, 
     for entry in entries:
         path = pathlib.Path(entry["directory"], entry["file"]).resolve()
         inside = path.is_relative_to(ROOT) and not path.is_relative_to(build) and path.suffix == ".cc"
+        if not chosen and NOT_PRODUCT.search(path.relative_to(ROOT).as_posix() if inside else ""):
+            continue
         if inside and path.is_file() and "build" not in path.relative_to(ROOT).parts and (not chosen or path in chosen):
             found[path] = entry["command"]
     return sorted(found.items())

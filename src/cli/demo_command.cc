@@ -12,7 +12,7 @@
 
 namespace memdecay {
 
-extern const char demo_conversation_json[];  // cli/demo_conversation.json, embedded by CMake
+extern const char kDemoConversationJson[];  // cli/demo_conversation.json, embedded by CMake
 
 namespace {
 
@@ -47,7 +47,7 @@ void print_table(const std::vector<TurnRow>& rows) {
 
 Status demo(const DemoFlags& flags) {
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, flags.engine.make_engine());
-  const auto script = nlohmann::ordered_json::parse(demo_conversation_json);
+  const auto script = nlohmann::ordered_json::parse(kDemoConversationJson);
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Conversation> conversation,
                             Conversation::open(*engine, script.at("tools")));
   conversation->add_message({{"role", "system"}, {"content", script.at("system")}});

@@ -11,12 +11,12 @@
 
 namespace memdecay {
 
-extern const char model_catalogue_json[];  // models/catalogue.json, embedded by CMake
+extern const char kModelCatalogueJson[];  // models/catalogue.json, embedded by CMake
 
 namespace {
 
 std::vector<CatalogueEntry> parse_catalogue() {
-  const auto json = nlohmann::json::parse(model_catalogue_json);
+  const auto json = nlohmann::json::parse(kModelCatalogueJson);
   std::vector<CatalogueEntry> entries;
   for (const auto& model : json.at("models")) {
     entries.push_back({model.at("name"), model.at("title"), model.at("bytes")});
