@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "policy/classic_policy.h"
@@ -28,6 +29,8 @@ EvictionPolicyHandle make_named(std::string_view name, const PolicyOptions& opti
   if (name == "memdecay") return std::make_unique<MemdecayPolicy>(options.memdecay);
   ProtectionOptions protection = options.memdecay.protection;
   if (!options.baseline_lag) protection.lag_rounds = 0;
+  // Their scores have other units than memdecay's bonus.
+  protection.lag_bonus = std::numeric_limits<double>::infinity();
   if (!options.baseline_floors) protection.floor_share = 0;
   const LadderOptions& ladder = options.memdecay.ladder;
   if (name == "memdecay-classic") {

@@ -163,12 +163,17 @@ EvictionPlan OrderedPolicy::plan(const PlanRequest& request) const {
   if (!over) return writer.take();
   if (gentle) {
     const std::optional<double> limit = gentle_limit(request);
-    if (limit.has_value()) writer.drop_units(/*young=*/false, limit);
+    if (limit.has_value()) writer.drop_units(PlanWriter::Rounds::kOld, 0, limit);
     return writer.take();
   }
   if (ladder_.enabled) writer.demote_all();
-  writer.drop_units(/*young=*/false, std::nullopt);
-  writer.drop_units(/*young=*/true, std::nullopt);
+  const double bonus = book_.options().lag_bonus;
+  if (std::isfinite(bonus)) {
+    writer.drop_units(PlanWriter::Rounds::kAll, bonus, std::nullopt);
+    return writer.take();
+  }
+  writer.drop_units(PlanWriter::Rounds::kOld, 0, std::nullopt);
+  writer.drop_units(PlanWriter::Rounds::kYoung, 0, std::nullopt);
   return writer.take();
 }
 

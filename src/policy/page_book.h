@@ -25,8 +25,10 @@ namespace memdecay {
 struct ProtectionOptions {
   std::int32_t sink_tokens = 4;  ///< pages that hold one of the first positions stay
   std::int32_t newest_pages = 8;
-  std::int32_t lag_rounds = 0;  ///< younger tool rounds go last; 0: no such rule
-  double floor_share = 0.0;     ///< of every item's tokens
+  std::int32_t lag_rounds = 0;  ///< the latest tool rounds are young: no gentle plan, and
+  /// in a pressed one they score so much higher; infinite: they go after all else.
+  double lag_bonus = std::numeric_limits<double>::infinity();
+  double floor_share = 0.0;  ///< of every item's tokens
   std::uint64_t pin_cap_bytes = std::numeric_limits<std::uint64_t>::max();
 };
 
@@ -45,6 +47,7 @@ class PageBook {
   Shield shield(TrackedPageId page) const;
   bool pin_refused(TrackedPageId page) const;
 
+  const ProtectionOptions& options() const { return options_; }
   std::int32_t unit_of(TrackedPageId page) const;
   static bool is_round(std::int32_t unit) { return unit % 2 != 0; }
   bool droppable(std::int32_t unit) const;

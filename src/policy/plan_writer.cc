@@ -102,11 +102,13 @@ void PlanWriter::drop_unit(std::int32_t unit) {
   for (const TrackedPageId page : pages_) drop(page);
 }
 
-void PlanWriter::drop_units(bool young, std::optional<double> limit) {
+void PlanWriter::drop_units(Rounds rounds, double young_bonus, std::optional<double> limit) {
   HeapWalk walk;
   const auto lanes = static_cast<std::size_t>(policy_.lanes_);
   for (std::size_t lane = 0; lane < lanes; ++lane) {
-    walk.add(policy_.drop_[lane + (young ? lanes : 0)], policy_.offset(static_cast<int>(lane)));
+    const double offset = policy_.offset(static_cast<int>(lane));
+    if (rounds != Rounds::kYoung) walk.add(policy_.drop_[lane], offset);
+    if (rounds != Rounds::kOld) walk.add(policy_.drop_[lane + lanes], offset - young_bonus);
   }
   while (!done()) {
     const auto step = walk.next();

@@ -14,13 +14,15 @@ namespace memdecay {
 
 class PlanWriter {
  public:
+  enum class Rounds : std::uint8_t { kOld, kYoung, kAll };
+
   PlanWriter(const OrderedPolicy& policy, std::uint64_t budget_bytes, bool drops_all);
 
   /// Demotes in the order of damage per byte.
   void demote_all();
-  /// Drops units of the old or the young rounds in the order of score; up to `limit`, where given,
-  /// demoting first what can be.
-  void drop_units(bool young, std::optional<double> limit);
+  /// Drops units in the order of score: of old rounds and none, and of young ones, which score
+  /// `young_bonus` more. Up to `limit`, where given, and demoting first what can be.
+  void drop_units(Rounds rounds, double young_bonus, std::optional<double> limit);
   EvictionPlan take();
 
  private:

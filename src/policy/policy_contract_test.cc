@@ -35,6 +35,9 @@ class RandomSession {
     ProtectionOptions protection = options_.memdecay.protection;
     if (name_ != "memdecay" && !options_.baseline_lag) protection.lag_rounds = 0;
     if (name_ != "memdecay" && !options_.baseline_floors) protection.floor_share = 0;
+    if (name_ != "memdecay") {
+      protection.lag_bonus = std::numeric_limits<double>::infinity();
+    }
     if (name_ == "window") protection.sink_tokens = 0;
     return protection;
   }
@@ -299,7 +302,7 @@ PolicyOptions test_options() {
 class PolicyContract : public testing::TestWithParam<std::string_view> {};
 
 TEST_P(PolicyContract, PlansAreThoseOfTheNaiveOracle) {
-  for (unsigned seed = 0; seed < 25; ++seed) {
+  for (unsigned seed = 0; seed < 12; ++seed) {
     PolicyOptions options = test_options();
     options.baseline_lag = options.baseline_floors = seed % 2 == 0;
     options.protect_prefix = seed % 3 == 0;
@@ -325,7 +328,7 @@ TEST_P(PolicyContract, PlansAreThoseOfTheNaiveOracle) {
 }
 
 TEST_P(PolicyContract, InvariantsHoldWithTheLadderAndInGentlePlans) {
-  for (unsigned seed = 100; seed < 115; ++seed) {
+  for (unsigned seed = 100; seed < 108; ++seed) {
     PolicyOptions options = test_options();
     options.memdecay.ladder.enabled = true;
     options.memdecay.rekey_threshold = 0.02;

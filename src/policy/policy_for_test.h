@@ -80,8 +80,8 @@ class PolicyOracle {
     std::set<std::int32_t> gone;
     std::uint64_t left = bytes();
     if (left <= budget) return gone;
-    for (const bool young : {false, true}) {
-      for (const Unit& unit : units(young, score)) {
+    for (const auto& phase : phases(score)) {
+      for (const Unit& unit : phase) {
         if (!all && left <= budget) return gone;
         std::set<std::int32_t> after = gone;
         for (const PageMeta& meta : unit.pages) after.insert(meta.id.value());
@@ -132,6 +132,22 @@ class PolicyOracle {
     unit.score /= static_cast<double>(tokens);
     return unit;
   }
+  std::vector<std::vector<Unit>> phases(const Score& score) const {
+    std::vector<Unit> old = units(false, score);
+    std::vector<Unit> young = units(true, score);
+    if (std::isinf(options_.lag_bonus)) return {old, young};
+    for (Unit& unit : young) {
+      unit.score += options_.lag_bonus;
+      old.push_back(unit);
+    }
+    sort(old);
+    return {old};
+  }
+  static void sort(std::vector<Unit>& units) {
+    std::sort(units.begin(), units.end(), [](const Unit& a, const Unit& b) {
+      return a.score != b.score ? a.score < b.score : a.first < b.first;
+    });
+  }
   std::vector<Unit> units(bool young, const Score& score) const {
     std::vector<Unit> all;
     std::set<std::int32_t> seen;
@@ -147,9 +163,7 @@ class PolicyOracle {
                                     [&](const PageMeta& page) { return shielded(page); });
       if (!held) all.push_back(round_unit(members, score));
     }
-    std::sort(all.begin(), all.end(), [](const Unit& a, const Unit& b) {
-      return a.score != b.score ? a.score < b.score : a.first < b.first;
-    });
+    sort(all);
     return all;
   }
 

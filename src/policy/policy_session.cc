@@ -57,7 +57,7 @@ void PolicySession::price(Page& page) const {
   for (std::size_t form = 0; form < kPageFormCount; ++form) {
     const auto share = static_cast<double>(options_.form_share[form]);
     meta.forms[form] = {
-        static_cast<std::uint64_t>(std::ceil(static_cast<double>(meta.bytes) * share)),
+        static_cast<std::uint64_t>(std::llround(static_cast<double>(meta.bytes) * share)),
         options_.form_error[form]};
   }
   meta.exact_share = static_cast<float>(page.exact_tokens) / static_cast<float>(meta.tokens);

@@ -59,7 +59,7 @@ TEST(PolicySession, StaysWithinItsBudgetOverALongRandomLife) {
     auto session = PolicySession::open(options);
     ASSERT_TRUE(session.ok());
     std::mt19937 random(1);
-    for (int i = 0; i < 800; ++i) {
+    for (int i = 0; i < 150; ++i) {
       AppendRequest request;
       request.tokens = 1 + static_cast<int>(random() % 20);
       request.region = kRegions[random() % kRegionCount];
@@ -79,8 +79,7 @@ TEST(PolicySession, StaysWithinItsBudgetOverALongRandomLife) {
                       .ok());
       const EvictionPlan plan = session->plan({1000, Urgency::kPressed, 0});
       ASSERT_TRUE(session->apply(plan.actions).ok());
-      ASSERT_EQ(session->live_bytes(),
-                std::min<std::uint64_t>(session->live_bytes(), 1000 + plan.missing_bytes));
+      ASSERT_LE(session->live_bytes(), 1000 + plan.missing_bytes);
       // What may stay above: pins of 300 bytes, 2 newest pages of 80, a sink, the latest round.
       ASSERT_LE(session->live_bytes(), 1900U) << policy;
     }
