@@ -1,4 +1,5 @@
-/* The policy of MemDecay as a library of its own: which pages of a KV cache to demote or drop. (C11)
+/* The policy of MemDecay as a library of its own: which pages of a KV cache to demote or drop.
+ * (C11)
  *
  * It knows tokens, regions and bytes, and no model, no engine, no memory: the caller owns the cache
  * and carries plans out. The library is libmemdecay-policy.
@@ -9,8 +10,8 @@
  *  2. After a failure memdecay_policy_message() is one sentence that says why, valid until the next
  *     call with the same session; the session is as it was. Where there is no session yet, the
  *     sentence is in the buffer that the call was given.
- *  3. Structs for input begin with struct_size: set it to sizeof the struct. The *_init functions do
- *     that and fill in the defaults. Members are only ever added at the end.
+ *  3. Structs for input begin with struct_size: set it to sizeof the struct. The *_init functions
+ * do that and fill in the defaults. Members are only ever added at the end.
  *  4. A session is opaque. Whoever opens it closes it; closing NULL does nothing.
  *  5. A session belongs to one thread at a time. Different sessions share nothing.
  *  6. Pages are small numbers that the session gives out, growing from 0, never used twice. A page
@@ -73,12 +74,12 @@ typedef struct memdecay_policy_options {
   uint64_t bytes_per_token; /* of keys and values in fp16; must be set */
   int32_t page_tokens;
   int32_t sink_tokens;
-  int32_t newest_pages;     /* never planned */
-  int32_t lag_rounds;       /* younger tool rounds go last (memdecay only) */
-  double floor_share;       /* of every item (memdecay only) */
-  uint64_t pin_cap_bytes;   /* pins above it are refused, and explained */
-  int32_t protect_prefix;   /* not 0: system text is pinned */
-  int32_t demote;           /* not 0: plans demote before they drop */
+  int32_t newest_pages;   /* never planned */
+  int32_t lag_rounds;     /* younger tool rounds go last (memdecay only) */
+  double floor_share;     /* of every item (memdecay only) */
+  uint64_t pin_cap_bytes; /* pins above it are refused, and explained */
+  int32_t protect_prefix; /* not 0: system text is pinned */
+  int32_t demote;         /* not 0: plans demote before they drop */
   uint64_t random_seed;
 } memdecay_policy_options;
 

@@ -119,19 +119,20 @@ MEMDECAY_NOINLINE void matmul_column(const MatMulArgs& args) {
   const ConstActivationColumn y(args.quantized.storage, layout, args.col_begin);
   const std::size_t chunks = (static_cast<std::size_t>(weights.k) + T::kChunkInputs - 1) /
                              static_cast<std::size_t>(T::kChunkInputs);
+  const bool fetch = fetching_ahead_pays();
   int panel = args.panel_begin;
   Rows sums[kStreams];
   // Four distant streams: panel i of each quarter of the range.
   const int quarter = (args.panel_end - args.panel_begin) / kStreams;
   const std::size_t quarter_bytes = static_cast<std::size_t>(quarter) * weights.panel_bytes;
   for (int i = 0; i < quarter; ++i, ++panel) {
-    stream_column<T, kStreams>(panel_at(weights, panel), quarter_bytes, chunks, y, sums);
+    stream_column<T, kStreams>(panel_at(weights, panel), quarter_bytes, chunks, y, fetch, sums);
     for (int p = 0; p < kStreams; ++p) {
       write_rows(args, panel + p * quarter, args.col_begin, sums[p]);
     }
   }
   for (panel = args.panel_begin + kStreams * quarter; panel < args.panel_end; ++panel) {
-    stream_column<T, 1>(panel_at(weights, panel), 0, chunks, y, sums);
+    stream_column<T, 1>(panel_at(weights, panel), 0, chunks, y, fetch, sums);
     write_rows(args, panel, args.col_begin, sums[0]);
   }
 }

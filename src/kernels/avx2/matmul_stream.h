@@ -12,6 +12,7 @@
 
 #include "kernels/avx2/matmul_unpack.h"
 #include "kernels/matmul_activations.h"
+#include "kernels/matmul_fetch.h"
 
 #include "kernels/target_avx2.h"
 
@@ -122,7 +123,16 @@ MEMDECAY_INLINE void stream_half(const std::byte* chunk, const ChunkScales<T>& s
 
 template <class T, int kSpan>
 MEMDECAY_INLINE void stream_span(const std::byte* chunk, const ChunkScales<T>& scales,
-                                 const ConstActivationColumn& y, std::size_t first, Rows& acc) {
+                                 const ConstActivationColumn& y, std::size_t first, bool fetch,
+                                 Rows& acc) {
+  constexpr int kSpans = T::kChunkInputs / kActivationBlock / T::kSpanBlocks;
+  constexpr std::size_t kSpanBytes = T::kChunkBytes / extent(kSpans);
+  if (fetch) {
+    MEMDECAY_UNROLL
+    for (std::size_t line = 0; line < kSpanBytes; line += 64) {
+      _mm_prefetch(chunk + extent(kSpan) * kSpanBytes + kFetchAhead + line, _MM_HINT_T0);
+    }
+  }
   stream_half<T, kSpan, 0>(chunk, scales, y, first, acc.half[0]);
   stream_half<T, kSpan, 1>(chunk, scales, y, first, acc.half[1]);
 }
@@ -131,29 +141,29 @@ MEMDECAY_INLINE void stream_span(const std::byte* chunk, const ChunkScales<T>& s
 template <class T, int kPanels, int kSpan = 0>
 MEMDECAY_INLINE void stream_spans(const std::byte* chunk, std::size_t panel_bytes,
                                   const ChunkScales<T>* scales, const ConstActivationColumn& y,
-                                  std::size_t at, Rows* acc) {
+                                  std::size_t at, bool fetch, Rows* acc) {
   constexpr int kSpans = T::kChunkInputs / kActivationBlock / T::kSpanBlocks;
   if constexpr (kSpan < kSpans) {
     const std::size_t first = at + extent(kSpan * T::kSpanBlocks);
     if constexpr (T::kChunkInputs == PairChunk::kInputs) {
       MEMDECAY_UNROLL
       for (int p = 0; p < kPanels; ++p) {
-        stream_span<T, kSpan>(chunk + extent(p) * panel_bytes, scales[p], y, first, acc[p]);
+        stream_span<T, kSpan>(chunk + extent(p) * panel_bytes, scales[p], y, first, fetch, acc[p]);
       }
     } else {  // long spans: the loop costs nothing, its copies would
       MEMDECAY_ROLLED
       for (int p = 0; p < kPanels; ++p) {
-        stream_span<T, kSpan>(chunk + extent(p) * panel_bytes, scales[p], y, first, acc[p]);
+        stream_span<T, kSpan>(chunk + extent(p) * panel_bytes, scales[p], y, first, fetch, acc[p]);
       }
     }
-    stream_spans<T, kPanels, kSpan + 1>(chunk, panel_bytes, scales, y, at, acc);
+    stream_spans<T, kPanels, kSpan + 1>(chunk, panel_bytes, scales, y, at, fetch, acc);
   }
 }
 
 /// out[p] = the 16 rows of panel p times the column.
 template <class T, int kPanels>
 MEMDECAY_NOINLINE void stream_column(const std::byte* panels, std::size_t panel_bytes,
-                                     std::size_t chunks, const ConstActivationColumn& y,
+                                     std::size_t chunks, const ConstActivationColumn& y, bool fetch,
                                      Rows* out) {
   constexpr std::size_t kChunkBlocks = T::kChunkInputs / kActivationBlock;
   Rows acc[extent(kPanels)];
@@ -166,7 +176,7 @@ MEMDECAY_NOINLINE void stream_column(const std::byte* panels, std::size_t panel_
     for (int p = 0; p < kPanels; ++p) {
       T::scales(chunk + extent(p) * panel_bytes, scales[p].s, scales[p].m);
     }
-    stream_spans<T, kPanels>(chunk, panel_bytes, scales, y, c * kChunkBlocks, acc);
+    stream_spans<T, kPanels>(chunk, panel_bytes, scales, y, c * kChunkBlocks, fetch, acc);
   }
   MEMDECAY_UNROLL
   for (int p = 0; p < kPanels; ++p) out[p] = acc[p];

@@ -9,6 +9,7 @@
 
 #include "kernels/avx512/matmul_unpack.h"
 #include "kernels/matmul_activations.h"
+#include "kernels/matmul_fetch.h"
 
 #include "kernels/target_avx512.h"
 
@@ -60,20 +61,19 @@ MEMDECAY_INLINE void stream_apply(const __m512i* sums, const ChunkScales<T>& sca
   }
 }
 
-/// How far ahead lines are fetched: the hardware's prefetchers lose streams that are read in turns
-/// (docs/decisions/0164).
-inline constexpr std::size_t kFetchAhead = 4096;
-
 /// acc += one span of a chunk, whose first block is block `first` of the column.
 template <class T, int kSpan>
 MEMDECAY_INLINE void stream_span(const std::byte* chunk, const ChunkScales<T>& scales,
-                                 const ConstActivationColumn& y, std::size_t first, __m512& acc) {
+                                 const ConstActivationColumn& y, std::size_t first, bool fetch,
+                                 __m512& acc) {
   constexpr int kSpans = T::kChunkInputs / kActivationBlock / T::kSpanBlocks;
   constexpr int kSums = T::kSpanBlocks * T::kSubBlocks;
   constexpr std::size_t kSpanBytes = T::kChunkBytes / extent(kSpans);
-  MEMDECAY_UNROLL
-  for (std::size_t line = 0; line < kSpanBytes; line += 64) {
-    _mm_prefetch(chunk + extent(kSpan) * kSpanBytes + kFetchAhead + line, _MM_HINT_T0);
+  if (fetch) {
+    MEMDECAY_UNROLL
+    for (std::size_t line = 0; line < kSpanBytes; line += 64) {
+      _mm_prefetch(chunk + extent(kSpan) * kSpanBytes + kFetchAhead + line, _MM_HINT_T0);
+    }
   }
   __m512i sums[extent(kSums)];
   MEMDECAY_UNROLL
@@ -95,29 +95,29 @@ MEMDECAY_INLINE void stream_span(const std::byte* chunk, const ChunkScales<T>& s
 template <class T, int kPanels, int kSpan = 0>
 MEMDECAY_INLINE void stream_spans(const std::byte* chunk, std::size_t panel_bytes,
                                   const ChunkScales<T>* scales, const ConstActivationColumn& y,
-                                  std::size_t at, __m512* acc) {
+                                  std::size_t at, bool fetch, __m512* acc) {
   constexpr int kSpans = T::kChunkInputs / kActivationBlock / T::kSpanBlocks;
   if constexpr (kSpan < kSpans) {
     const std::size_t first = at + extent(kSpan * T::kSpanBlocks);
     if constexpr (T::kChunkInputs == PairChunk::kInputs) {
       MEMDECAY_UNROLL
       for (int p = 0; p < kPanels; ++p) {
-        stream_span<T, kSpan>(chunk + extent(p) * panel_bytes, scales[p], y, first, acc[p]);
+        stream_span<T, kSpan>(chunk + extent(p) * panel_bytes, scales[p], y, first, fetch, acc[p]);
       }
     } else {  // long spans: the loop costs nothing, its copies would
       MEMDECAY_ROLLED
       for (int p = 0; p < kPanels; ++p) {
-        stream_span<T, kSpan>(chunk + extent(p) * panel_bytes, scales[p], y, first, acc[p]);
+        stream_span<T, kSpan>(chunk + extent(p) * panel_bytes, scales[p], y, first, fetch, acc[p]);
       }
     }
-    stream_spans<T, kPanels, kSpan + 1>(chunk, panel_bytes, scales, y, at, acc);
+    stream_spans<T, kPanels, kSpan + 1>(chunk, panel_bytes, scales, y, at, fetch, acc);
   }
 }
 
 /// out[p] = the 16 rows of panel p times the column.
 template <class T, int kPanels>
 MEMDECAY_NOINLINE void stream_column(const std::byte* panels, std::size_t panel_bytes,
-                                     std::size_t chunks, const ConstActivationColumn& y,
+                                     std::size_t chunks, const ConstActivationColumn& y, bool fetch,
                                      __m512* out) {
   constexpr std::size_t kChunkBlocks = T::kChunkInputs / kActivationBlock;
   __m512 acc[extent(kPanels)];
@@ -137,7 +137,7 @@ MEMDECAY_NOINLINE void stream_column(const std::byte* panels, std::size_t panel_
         T::scales(chunk + extent(p) * panel_bytes, scales[p].s, scales[p].m);
       }
     }
-    stream_spans<T, kPanels>(chunk, panel_bytes, scales, y, c * kChunkBlocks, acc);
+    stream_spans<T, kPanels>(chunk, panel_bytes, scales, y, c * kChunkBlocks, fetch, acc);
   }
   MEMDECAY_UNROLL
   for (int p = 0; p < kPanels; ++p) out[p] = acc[p];
