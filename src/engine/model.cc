@@ -61,7 +61,7 @@ Status Model::read_header(const GgufFile& file) {
     parameters_ += file.tensor(i).values();
   }
   MEMDECAY_ASSIGN_OR_RETURN(config_, ModelConfig::read(file));
-  MEMDECAY_ASSIGN_OR_RETURN(Vocabulary vocabulary, read_vocabulary(file));
+  MEMDECAY_ASSIGN_OR_RETURN(const Vocabulary vocabulary, read_vocabulary(file));
   if (static_cast<int>(vocabulary.pieces.size()) != config_.vocab_size) {
     return make_status(StatusCode::kCorrupt,
                        "{}: the vocabulary has {} pieces, but the embedding {} rows", path_,
@@ -71,7 +71,7 @@ Status Model::read_header(const GgufFile& file) {
   eos_text_ = piece_text(vocabulary, vocabulary.eos);
   end_tokens_ = find_end_tokens(vocabulary);
   if (vocabulary.add_bos && vocabulary.bos >= 0) leading_token_ = vocabulary.bos;
-  MEMDECAY_ASSIGN_OR_RETURN(tokenizer_, Tokenizer::create(std::move(vocabulary)));
+  MEMDECAY_ASSIGN_OR_RETURN(tokenizer_, Tokenizer::create(vocabulary));
   MEMDECAY_ASSIGN_OR_RETURN(const auto source,
                             file.optional<std::string_view>("tokenizer.chat_template"));
   if (!source) return Status();

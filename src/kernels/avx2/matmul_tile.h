@@ -94,7 +94,7 @@ template <class T>
 MEMDECAY_NOINLINE void unpack_panel(const std::byte* chunk, std::size_t chunks,
                                     const std::byte* next, UnpackedPanel& out) {
   constexpr std::size_t kCodeBytes =
-      static_cast<std::size_t>(T::kChunkInputs / 4 * TileShape<T>::kUnitStride);
+      static_cast<std::size_t>(T::kChunkInputs / 4) * TileShape<T>::kUnitStride;
   constexpr std::size_t kScales = static_cast<std::size_t>(ChunkScales<T>::kCount) * kPanelRows;
   for (std::size_t c = 0; c < chunks; ++c) {
     for (std::size_t line = 0; line < T::kChunkBytes; line += 64) {

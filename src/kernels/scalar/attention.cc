@@ -9,6 +9,12 @@
 namespace memdecay::scalar {
 namespace {
 
+/// Element `column` of row `row` in rows of `length`.
+std::size_t index_of(int row, int length, int column) {
+  return static_cast<std::size_t>(row) * static_cast<std::size_t>(length) +
+         static_cast<std::size_t>(column);
+}
+
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 float element(const std::byte* values, std::size_t i, KvFormat format) {
@@ -48,7 +54,7 @@ class RowAttention {
     const std::byte* keys = args_.pages[page].base + args_.head_offset;
     double sum = 0;
     for (int d = 0; d < layout_.head_dim; ++d) {
-      const std::size_t i = static_cast<std::size_t>(d * layout_.page_tokens + slot);
+      const std::size_t i = index_of(d, layout_.page_tokens, slot);
       sum += static_cast<double>(q_[d]) * static_cast<double>(element(keys, i, layout_.format));
     }
     return sum;
@@ -75,7 +81,7 @@ class RowAttention {
       const double weight = std::exp2(score(page, slot) - static_cast<double>(max));
       sum += weight;
       for (int d = 0; d < layout_.head_dim; ++d) {
-        const std::size_t i = static_cast<std::size_t>(slot * layout_.head_dim + d);
+        const std::size_t i = index_of(slot, layout_.head_dim, d);
         out[d] += weight * static_cast<double>(element(values, i, layout_.format));
       }
     }
@@ -154,9 +160,9 @@ void store_kv(const StoreKvArgs& args) {
   for (int token = 0; token < args.tokens; ++token) {
     const int slot = args.first_slot + token;
     for (int d = 0; d < layout.head_dim; ++d) {
-      set_element(args.head, static_cast<std::size_t>(d * layout.page_tokens + slot), layout.format,
+      set_element(args.head, index_of(d, layout.page_tokens, slot), layout.format,
                   args.k[token * args.k_stride + d]);
-      set_element(values, static_cast<std::size_t>(slot * layout.head_dim + d), layout.format,
+      set_element(values, index_of(slot, layout.head_dim, d), layout.format,
                   args.v[token * args.v_stride + d]);
     }
   }

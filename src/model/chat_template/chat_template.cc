@@ -66,7 +66,7 @@ ChatTemplate::ChatTemplate(std::unique_ptr<const jinja::TemplateBody> body)
 
 ChatTemplate::~ChatTemplate() = default;
 
-Result<std::unique_ptr<ChatTemplate>> ChatTemplate::parse(std::string source) {
+Result<std::unique_ptr<ChatTemplate>> ChatTemplate::parse(const std::string& source) {
   const std::optional<std::u32string> chars = jinja::decode_utf8(source);
   if (!chars) {
     return Status(StatusCode::kInvalidArgument, "the chat template is not UTF-8");

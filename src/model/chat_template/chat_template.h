@@ -59,7 +59,7 @@ class ChatTemplate {
  public:
   /// kInvalidArgument for wrong syntax, kUnsupported for constructs this engine does not know; both
   /// with the line.
-  static Result<std::unique_ptr<ChatTemplate>> parse(std::string source);
+  static Result<std::unique_ptr<ChatTemplate>> parse(const std::string& source);
 
   ChatTemplate(const ChatTemplate&) = delete;
   ChatTemplate& operator=(const ChatTemplate&) = delete;

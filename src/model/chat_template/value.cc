@@ -82,7 +82,7 @@ Value Value::string(std::u32string chars, OriginId origin) {
   return v;
 }
 
-Value Value::undefined(std::string message) {
+Value Value::undefined(const std::string& message) {
   Value v;
   v.kind_ = Kind::kUndefined;
   std::u32string chars = decode_utf8(message).value_or(widen("a name is undefined"));

@@ -65,7 +65,7 @@ class Value {
   static Value string(Text text);
   static Value string(std::u32string chars, OriginId origin = kTemplateOrigin);
   /// `message` says what is missing; it is raised when the value is used.
-  static Value undefined(std::string message);
+  static Value undefined(const std::string& message);
   static Value of(Kind kind, SequenceObject* object);
   static Value of(DictObject* object);
   static Value name_space(DictObject* object);

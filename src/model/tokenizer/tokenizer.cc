@@ -159,7 +159,7 @@ Status Tokenizer::Engine::encode(std::string_view whole,
 Tokenizer::Tokenizer(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
 Tokenizer::~Tokenizer() = default;
 
-Result<std::unique_ptr<Tokenizer>> Tokenizer::create(Vocabulary vocabulary) {
+Result<std::unique_ptr<Tokenizer>> Tokenizer::create(const Vocabulary& vocabulary) {
   const std::size_t count = vocabulary.pieces.size();
   MEMDECAY_RETURN_IF_ERROR(check_special_id(vocabulary.bos, "BOS", count));
   MEMDECAY_RETURN_IF_ERROR(check_special_id(vocabulary.eos, "EOS", count));

@@ -38,7 +38,7 @@ class Tokenizer {
  public:
   /// kCorrupt for a vocabulary that contradicts itself; kUnsupported, with the name, for a
   /// pre-tokenizer that is not known.
-  static Result<std::unique_ptr<Tokenizer>> create(Vocabulary vocabulary);
+  static Result<std::unique_ptr<Tokenizer>> create(const Vocabulary& vocabulary);
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;

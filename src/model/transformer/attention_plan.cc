@@ -36,7 +36,7 @@ void AttentionPlan::add_segments(const PagedKvView& view, int window, Position f
   const int pages_per_segment = kAttentionSegmentSlots / view.layout->page_tokens;
   int page = 0;
   if (window > 0) {  // pages that no query of this slice can see
-    while (page + 1 < pages && view.pages[static_cast<std::size_t>(page + 1)].first_position <=
+    while (page + 1 < pages && view.pages[static_cast<std::size_t>(page) + 1].first_position <=
                                    first_position - window + 1) {
       ++page;
     }
