@@ -255,7 +255,7 @@ TEST_P(MatMul, QuantizesOnlyTheColumnsAskedFor) {
 INSTANTIATE_TEST_SUITE_P(Tables, MatMul,
                          ::testing::ValuesIn(supported_kernels().begin(),
                                              supported_kernels().end()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& tested) { return std::string(tested.param->name); });
 
 }  // namespace
 }  // namespace memdecay

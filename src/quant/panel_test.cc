@@ -82,7 +82,7 @@ TEST(Panel, AbsentRowsAndTheOddHalfChunkAreZero) {
   const Repacked repacked(WeightType::kQ8_0, 1, k, source);
   std::size_t nonzero = 0;
   for (std::size_t i = 0; i < repacked.panels.size(); ++i) {
-    nonzero += repacked.panels[i] != std::byte{0} ? 1 : 0;
+    nonzero += repacked.panels[i] != std::byte{0} ? 1U : 0U;
     const bool code_of_row_0 = i < 512 && i % 64 < 4;
     const bool scale_of_row_0 = i == 1024 || i == 1025;
     if (!code_of_row_0 && !scale_of_row_0) {

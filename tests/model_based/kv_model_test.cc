@@ -90,8 +90,9 @@ TEST_P(KvModel, ViewsEqualTheOracleAfterEveryOperation) {
     // The run must have met what it is there to test.
     EXPECT_GT(sum.forks, 0U);
     EXPECT_GT(sum.copies, 0U);
-    if (GetParam().budget_bytes != KvBudget::kUnlimited || GetParam().max_pages > 0)
+    if (GetParam().budget_bytes != KvBudget::kUnlimited || GetParam().max_pages > 0) {
       EXPECT_GT(sum.refused, 0U);
+    }
   }
 }
 
@@ -106,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"window_and_global_cut_back", {33, 0}, 24, 400 * kKiB, 0},
                     Case{"window_of_one", {1}, 0, 64 * kKiB, 0},
                     Case{"two_windows", {17, 100}, 5, 256 * kKiB, 30}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace
 }  // namespace memdecay
