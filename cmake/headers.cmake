@@ -5,11 +5,12 @@
 # included inside such a region, after the standard headers that they use: neither are headers in this sense.
 function(memdecay_check_headers)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/src/*.h)
+  file(GLOB_RECURSE installed CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/include/*.h)
   list(FILTER headers EXCLUDE REGEX "(^|/)target_[a-z0-9_]+\\.h$")
   list(FILTER headers EXCLUDE REGEX "^kernels/(generic|avx2|avx512)/(.*/)?(lanes|[a-z0-9_]*exp2|softmax_tile|elementwise|attention_[a-z]+|matmul_[a-z]+)\\.h$")
   list(FILTER headers EXCLUDE REGEX "^kernels/matmul_types\\.h$")
   set(sources "")
-  foreach(header ${headers})
+  foreach(header ${headers} ${installed})
     set(source ${PROJECT_BINARY_DIR}/check_headers/${header}.cc)
     set(content "#include \"${header}\"\n#include \"${header}\"\n")
     set(before "")
