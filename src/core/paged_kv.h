@@ -7,13 +7,15 @@
 //   horizontal sum)
 //                                         V = [page_tokens][head_dim]  (row-major)
 //
-// Element type by KvFormat: kF16 (2 bytes) or kF32 (4 bytes). All offsets follow from KvPageLayout,
-// so the geometry is decided in this one file. Keys are stored after RoPE. The view owns nothing
+// Element type by KvFormat: fp16, fp32, or codes of 8 or 4 bits with scales; pages of one sequence
+// may differ in it. All offsets follow from KvPageLayout, so the geometry is decided in this one
+// file. Keys are stored after RoPE. The view owns nothing
 // and is valid until the sequence it came from changes; any number of threads may read it. Writers
 // touch only slots that no reader looks at.
 //
 // Invariants: 1 <= filled <= page_tokens for every page but the last, which may be 0; positions
-// grow from page to page.
+// grow from page to page, with gaps where pages were evicted. Pages in the middle may be partly
+// filled: they were sealed. A page that is written is in the group's own form.
 #pragma once
 
 #include <cstddef>
@@ -25,15 +27,39 @@
 namespace memdecay {
 
 enum class KvFormat : std::uint8_t {
-  kF16,  ///< IEEE half precision: the default
-  kF32,  ///< single precision: --precision exact
+  kF16,   ///< IEEE half precision: the default
+  kF32,   ///< single precision: --precision exact
+  kInt8,  ///< 8-bit codes for K and V
+  kK8V4,  ///< 8-bit codes for K, 4-bit for V
+  kInt4,  ///< 4-bit codes for both
 };
 
+constexpr bool is_quantized(KvFormat format) {
+  return format >= KvFormat::kInt8;
+}
+constexpr int key_bits(KvFormat format) {
+  constexpr int kBits[] = {16, 32, 8, 8, 4};
+  return kBits[static_cast<int>(format)];
+}
+constexpr int value_bits(KvFormat format) {
+  constexpr int kBits[] = {16, 32, 8, 4, 4};
+  return kBits[static_cast<int>(format)];
+}
+/// Bytes of one K or V element. REQUIRES: not quantized.
 constexpr std::size_t kv_element_bytes(KvFormat format) {
   return format == KvFormat::kF16 ? 2 : 4;
 }
 
-/// The shape of one layer group's pages. All counts > 0; page_tokens is 16, 32 or 64.
+/// A quantized value is code * scale + minimum, code an unsigned integer, scale and minimum fp16,
+/// next to each other. K has one pair per channel of the page, V one per slot and run of this many
+/// dimensions (the last may be shorter).
+inline constexpr int kValueScaleRun = 32;
+
+/// The shape of one layer group's pages in one form. All counts > 0; page_tokens is 16, 32 or 64.
+///
+/// Inside a quantized head: K = codes [head_dim][page_tokens], pairs [head_dim]; then V = codes
+/// [page_tokens][head_dim], pairs [page_tokens][runs]. A 4-bit row packs element i into the low
+/// half of byte i and element i + n/2 into its high half (n = elements of the row, even).
 struct KvPageLayout {
   int layers = 0;
   int kv_heads = 0;
@@ -41,41 +67,56 @@ struct KvPageLayout {
   int page_tokens = 32;
   KvFormat format = KvFormat::kF16;
 
-  /// Bytes of K (or of V) of one head of one layer in one page.
-  constexpr std::size_t half_head_bytes() const {
-    return static_cast<std::size_t>(head_dim) * static_cast<std::size_t>(page_tokens) *
-           kv_element_bytes(format);
+  /// The same page in another form.
+  constexpr KvPageLayout in(KvFormat other) const {
+    return {layers, kv_heads, head_dim, page_tokens, other};
   }
-  constexpr std::size_t head_bytes() const { return 2 * half_head_bytes(); }
-  constexpr std::size_t layer_bytes() const {
-    return static_cast<std::size_t>(kv_heads) * head_bytes();
+  constexpr int value_runs() const { return (head_dim + kValueScaleRun - 1) / kValueScaleRun; }
+  /// Bytes of K's codes (or floats) of one head of one layer in one page.
+  constexpr std::size_t key_code_bytes() const { return slots() * size(key_bits(format)) / 8; }
+  constexpr std::size_t key_bytes() const {
+    return key_code_bytes() + (is_quantized(format) ? 4 * size(head_dim) : 0);
   }
-  constexpr std::size_t page_bytes() const {
-    return static_cast<std::size_t>(layers) * layer_bytes();
+  constexpr std::size_t value_code_bytes() const { return slots() * size(value_bits(format)) / 8; }
+  constexpr std::size_t value_bytes() const {
+    return value_code_bytes() +
+           (is_quantized(format) ? 4 * size(page_tokens) * size(value_runs()) : 0);
   }
+  /// K and V of one head of one layer; heads start at multiples of 64 bytes in quantized forms.
+  constexpr std::size_t head_bytes() const {
+    const std::size_t bytes = key_bytes() + value_bytes();
+    return is_quantized(format) ? (bytes + 63) / 64 * 64 : bytes;
+  }
+  constexpr std::size_t layer_bytes() const { return size(kv_heads) * head_bytes(); }
+  constexpr std::size_t page_bytes() const { return size(layers) * layer_bytes(); }
   /// From a page's base to the K of (layer, head), both counted within the group; V follows
-  /// half_head_bytes() later.
+  /// key_bytes() later.
   constexpr std::size_t head_offset(int layer, int head) const {
-    return static_cast<std::size_t>(layer) * layer_bytes() +
-           static_cast<std::size_t>(head) * head_bytes();
+    return size(layer) * layer_bytes() + size(head) * head_bytes();
   }
   friend constexpr bool operator==(const KvPageLayout&, const KvPageLayout&) = default;
+
+ private:
+  static constexpr std::size_t size(int n) { return static_cast<std::size_t>(n); }
+  constexpr std::size_t slots() const { return size(head_dim) * size(page_tokens); }
 };
 
 /// One page of a sequence as the kernels see it.
 struct KvPageRef {
   std::byte* base = nullptr;    ///< start of the page's slab
-  Position first_position = 0;  ///< position of slot 0; slot s has position first_position + s
-  std::int32_t filled = 0;      ///< slots that hold a token
+  Position first_position = 0;  ///< of slot 0; slot s holds first_position + s or, in a packed
+                                ///< page, a later position
+  std::int32_t filled = 0;           ///< slots that hold a token
+  KvFormat format = KvFormat::kF16;  ///< the page's own form
 };
 
 /// A sequence's pages of one layer group, oldest first.
 struct PagedKvView {
-  const KvPageLayout* layout = nullptr;
+  const KvPageLayout* layout = nullptr;  ///< of pages in the group's own form
   std::span<const KvPageRef> pages;
   /// Number of pages[0] counted from the sequence's first page: > 0 where a sliding window let old
   /// pages go. Kernels cut their tiles at absolute page numbers, so results do not depend on how
-  /// many old pages are still there.
+  /// many old pages are still there. Evicted pages are not counted.
   std::int32_t first_page_number = 0;
 };
 

@@ -51,7 +51,7 @@ void PageTable::hold(std::size_t capacity, BudgetReservation& paid) {
 
 void PageTable::push(PageHandle page) {
   const std::int32_t number = end_page_number();
-  refs_.push_back({page.base(), number * page_tokens(), 0});
+  refs_.push_back({page.base(), number * page_tokens(), 0, pool_->layout().format});
   pages_.push_back(std::move(page));
 }
 

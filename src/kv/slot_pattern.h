@@ -46,7 +46,7 @@ class SlotPattern {
     for (int layer = 0; layer < layout_.layers; ++layer)
       for (int head = 0; head < layout_.kv_heads; ++head) {
         std::byte* const keys = page_.base + layout_.head_offset(layer, head);
-        std::byte* const values = keys + layout_.half_head_bytes();
+        std::byte* const values = keys + layout_.key_bytes();
         for (std::size_t d = 0; d < head_dim; ++d, number += 2) {
           if (!visit(keys + (d * page_tokens + slot_) * bytes, number)) return false;
           if (!visit(values + (slot_ * head_dim + d) * bytes, number + 1)) return false;

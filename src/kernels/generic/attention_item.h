@@ -336,7 +336,7 @@ class AttentionItem {
   /// One slot's value row, a vector into each panel; dimensions past head_dim become 0.
   void widen_values(const AttentionTile& tile, int page, int slot) {
     constexpr int kPanel = 2 * L::kWidth;
-    const std::byte* values = tile.keys[page] + layout_.half_head_bytes();
+    const std::byte* values = tile.keys[page] + layout_.key_bytes();
     const int head_dim = layout_.head_dim;
     const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(slot) * head_dim;
     float* to = scratch_.v_panels + (page * tile.page_slots + slot) * kPanel;

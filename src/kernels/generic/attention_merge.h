@@ -133,7 +133,7 @@ void store_kv_as(const StoreKvArgs& args) {
   using Element = typename Format::Element;
   store_keys<Format>(args, reinterpret_cast<Element*>(args.head));
   store_values_of_tokens<Format>(
-      args, reinterpret_cast<Element*>(args.head + args.layout->half_head_bytes()));
+      args, reinterpret_cast<Element*>(args.head + args.layout->key_bytes()));
 }
 
 inline void store_kv(const StoreKvArgs& args) {

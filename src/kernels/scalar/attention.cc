@@ -74,7 +74,7 @@ class RowAttention {
   /// Adds 2^(score - max) * v of the page's visible slots to out; returns the sum of the weights.
   double add_page(int page, float max, double* out) const {
     const std::byte* values =
-        args_.pages[page].base + args_.head_offset + layout_.half_head_bytes();
+        args_.pages[page].base + args_.head_offset + layout_.key_bytes();
     double sum = 0;
     for (int slot = 0; slot < layout_.page_tokens; ++slot) {
       if (!visible(page, slot)) continue;
@@ -156,7 +156,7 @@ void merge_attention(const MergeAttentionArgs& args) {
 
 void store_kv(const StoreKvArgs& args) {
   const KvPageLayout& layout = *args.layout;
-  std::byte* values = args.head + layout.half_head_bytes();
+  std::byte* values = args.head + layout.key_bytes();
   for (int token = 0; token < args.tokens; ++token) {
     const int slot = args.first_slot + token;
     for (int d = 0; d < layout.head_dim; ++d) {
