@@ -2,6 +2,8 @@
 
 #include "cli/standard_output.h"
 #include "engine/prompt.h"
+#include "engine/prompt_labels.h"
+#include "engine/replay.h"
 
 namespace memdecay {
 
@@ -22,8 +24,12 @@ Result<GenerationResult> Conversation::answer(
   nlohmann::ordered_json conversation = {{"messages", messages_}};
   if (!tools_.empty()) conversation["tools"] = tools_;
   MEMDECAY_ASSIGN_OR_RETURN(Prompt prompt, render_prompt(engine_.model(), conversation, true));
+  replay_held_ids(engine_.model(), session_->tokens(), prompt);
   GenerationRequest request;
   request.session = session_.get();
+  if (session_->memory() != nullptr) {
+    MEMDECAY_ASSIGN_OR_RETURN(request.labels, label_prompt(prompt));
+  }
   request.prompt = std::move(prompt.tokens);
   request.max_new_tokens = max_new_tokens;
   request.sampling = sampling;

@@ -29,6 +29,20 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
           "--kv-budget", kv_budget_,
           "most bytes for keys and values, e.g. 32MiB; strict; not set: as much as is needed")
       ->check(byte_size());
+  command
+      .add_option("--policy", policy_,
+                  "who decides what to forget when the budget is tight: memdecay, a baseline "
+                  "(memdecay-classic, window, sinks, uniform, recompute, h2o, tova, keydiff, lru, "
+                  "random), or none: never evict")
+      ->capture_default_str();
+  command.add_flag("--protect-prefix", protect_prefix_,
+                   "never evict the text before the first user turn, whatever the policy");
+  command
+      .add_option("--kv-format", kv_format_,
+                  "form of written pages: fp16, int8, k8v4, int4, or auto: the budget decides page "
+                  "by page")
+      ->check(CLI::IsMember({"auto", "fp16", "int8", "k8v4", "int4"}))
+      ->capture_default_str();
   command.add_option("-b,--batch-size", batch_tokens_, "most tokens in one forward pass")
       ->check(CLI::Range(1, 8192))
       ->capture_default_str();
@@ -49,6 +63,9 @@ Result<EngineOptions> EngineFlags::options() const {
   options.context_tokens = context_;
   options.page_tokens = page_tokens_;
   options.batch_tokens = batch_tokens_;
+  options.policy = policy_;
+  options.protect_prefix = protect_prefix_;
+  MEMDECAY_ASSIGN_OR_RETURN(options.kv_forms, kv_forms_named(kv_format_));
   options.precision = precision_ == "exact" ? Precision::kExact : Precision::kFast;
   if (!kv_budget_.empty()) {
     MEMDECAY_ASSIGN_OR_RETURN(options.kv_budget_bytes, parse_bytes(kv_budget_));

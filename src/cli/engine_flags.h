@@ -12,8 +12,8 @@ namespace memdecay {
 
 class EngineFlags {
  public:
-  /// Adds -m (or, with `positional`, MODEL), -t, -c, -b, --kv-budget, --page-tokens and --precision
-  /// to a command.
+  /// Adds -m (or, with `positional`, MODEL), -t, -c, -b, --kv-budget, --policy, --protect-prefix,
+  /// --kv-format, --page-tokens and --precision to a command.
   void add_to(CLI::App& command, bool positional = false);
 
   const std::string& model() const { return model_; }
@@ -29,6 +29,9 @@ class EngineFlags {
   int page_tokens_ = 32;
   int batch_tokens_ = EngineOptions().batch_tokens;
   std::string kv_budget_;
+  std::string policy_ = EngineOptions().policy;
+  bool protect_prefix_ = false;
+  std::string kv_format_ = "auto";
   std::string precision_ = "fast";
 };
 

@@ -52,6 +52,26 @@ nlohmann::ordered_json memory_json(const Engine& engine, const Session& session)
   return json;
 }
 
+nlohmann::ordered_json pages_json(const Engine& engine, const Session& session) {
+  nlohmann::ordered_json by_state;
+  nlohmann::ordered_json by_region = nlohmann::ordered_json::object();
+  const SessionMemory* memory = session.memory();
+  if (memory == nullptr) {
+    by_state[kv_format_name(engine.cache().groups().front().layout.format)] =
+        page_count(engine, session);
+    by_state["gone"] = 0;
+  } else {
+    for (const SessionMemory::Page& page : memory->pages()) {
+      auto& state = by_state[kv_format_name(page.format)];
+      state = state.is_null() ? 1 : state.get<int>() + 1;
+      auto& region = by_region[std::string(region_name(memory->meta(page).region))];
+      region = region.is_null() ? 1 : region.get<int>() + 1;
+    }
+    by_state["gone"] = memory->evicted_pages();
+  }
+  return {{"by_state", std::move(by_state)}, {"by_region", std::move(by_region)}};
+}
+
 double prompt_tokens_per_second(const GenerationResult& result) {
   return per_second(result.prompt_tokens - result.reused_tokens, result.prompt_ns);
 }

@@ -14,6 +14,10 @@ std::string describe_memory(const Engine& engine, const Session& session);
 /// {"tokens", "pages", "live_bytes", "peak_bytes", "budget_bytes" (null: unlimited), "utilisation"}
 nlohmann::ordered_json memory_json(const Engine& engine, const Session& session);
 
+/// {"by_state": {"fp16": n, ..., "gone": n}, "by_region": {"system": n, ...}}: the session's pages
+/// that a policy may judge; regions are known only where there is a policy.
+nlohmann::ordered_json pages_json(const Engine& engine, const Session& session);
+
 /// Tokens a second of a result's prompt (computed part) and decode phases; 0 where nothing was
 /// measured.
 double prompt_tokens_per_second(const GenerationResult& result);

@@ -45,6 +45,10 @@ constexpr int value_bits(KvFormat format) {
   constexpr int kBits[] = {16, 32, 8, 4, 4};
   return kBits[static_cast<int>(format)];
 }
+constexpr const char* kv_format_name(KvFormat format) {
+  constexpr const char* kNames[] = {"fp16", "fp32", "int8", "k8v4", "int4"};
+  return kNames[static_cast<int>(format)];
+}
 /// Bytes of one K or V element. REQUIRES: not quantized.
 constexpr std::size_t kv_element_bytes(KvFormat format) {
   return format == KvFormat::kF16 ? 2 : 4;
@@ -103,9 +107,9 @@ struct KvPageLayout {
 
 /// One page of a sequence as the kernels see it.
 struct KvPageRef {
-  std::byte* base = nullptr;    ///< start of the page's slab
-  Position first_position = 0;  ///< of slot 0; slot s holds first_position + s or, in a packed
-                                ///< page, a later position
+  std::byte* base = nullptr;         ///< start of the page's slab
+  Position first_position = 0;       ///< of slot 0; slot s holds first_position + s or, in a packed
+                                     ///< page, a later position
   std::int32_t filled = 0;           ///< slots that hold a token
   KvFormat format = KvFormat::kF16;  ///< the page's own form
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 
 #include "core/check.h"
 #include "core/units.h"
@@ -24,6 +23,8 @@ KvCacheConfig cache_config(const LayerGroups& groups, const EngineOptions& optio
     config.groups.push_back({group.layout, group.window});
   config.budget_bytes = options.kv_budget_bytes;
   config.cut_back_tokens = EngineOptions::kCutBackTokens;
+  // Pools of other forms cost a few bytes of tables a page until a page of theirs is made.
+  config.forms = {KvFormat::kInt8, KvFormat::kK8V4, KvFormat::kInt4};
   return config;
 }
 
@@ -40,6 +41,7 @@ struct Engine::Running {
       {};  ///< tokens without keys and values yet: the prompt's rest, or the last token made
   std::int64_t submitted_ns = 0;
   std::int64_t first_token_ns = 0;
+  std::int64_t evicted_before = 0;
   int most_new_tokens = 0;  ///< what was asked for, or what the context has room for
   bool cancelled = false;
   bool done = false;
@@ -73,7 +75,7 @@ Status Engine::initialize() {
       transformer_, Transformer::create(model_->config(), model_->weights(), groups_, kernels_,
                                         team_, transformer_options));
   MEMDECAY_ASSIGN_OR_RETURN(cache_, KvCache::create(cache_config(groups_, options_)));
-  return Status();
+  return initialize_memory();
 }
 
 std::uint64_t Engine::kv_bytes_per_token() const {
@@ -94,14 +96,16 @@ std::uint64_t Engine::kv_bytes_read(int depth) const {
   return bytes;
 }
 
-Result<std::unique_ptr<Session>> Engine::open_session() {
+Result<std::unique_ptr<Session>> Engine::open_session(const SessionOptions& options) {
   SequenceHandle sequence = cache_->try_create_sequence();
   if (sequence == nullptr) {
     return make_status(StatusCode::kResourceExhausted,
                        "the KV budget of {} has no room for another session",
                        format_bytes(cache_->budget().limit_bytes()));
   }
-  return std::unique_ptr<Session>(new Session(std::move(sequence)));
+  std::unique_ptr<Session> session(new Session(std::move(sequence), sessions_));
+  MEMDECAY_RETURN_IF_ERROR(add_memory(*session, options));
+  return session;
 }
 
 Result<std::unique_ptr<Session>> Engine::fork_session(const Session& session) {
@@ -111,8 +115,13 @@ Result<std::unique_ptr<Session>> Engine::fork_session(const Session& session) {
                        "the KV budget of {} has no room for a fork of this session",
                        format_bytes(cache_->budget().limit_bytes()));
   }
-  std::unique_ptr<Session> fork(new Session(std::move(sequence)));
+  std::unique_ptr<Session> fork(new Session(std::move(sequence), sessions_));
   fork->tokens_ = session.tokens_;
+  if (!session.memory_.has_value()) return fork;
+  fork->memory_options_ = session.memory_options_;
+  MEMDECAY_ASSIGN_OR_RETURN(EvictionPolicyHandle policy,
+                            make_session_policy(session.memory_options_));
+  fork->memory_.emplace(session.memory_->fork(std::move(policy)));
   return fork;
 }
 
@@ -134,7 +143,8 @@ Status Engine::check_request(const GenerationRequest& request) const {
   }
   MEMDECAY_RETURN_IF_ERROR(check_tokens(request.prompt));
   MEMDECAY_RETURN_IF_ERROR(request.sampling.validate());
-  // What can never fit is refused now, not after minutes of work.
+  // What can never fit is refused now, not after minutes of work. What is evicted always fits.
+  if (evicts(*request.session)) return Status();
   const KvBudget& budget = cache_->budget();
   const std::uint64_t least = least_bytes(static_cast<int>(request.prompt.size()));
   if (least <= budget.limit_bytes() - cache_->overhead_bytes()) return Status();
@@ -166,7 +176,7 @@ std::uint64_t Engine::least_bytes(int tokens) const {
   return bytes;
 }
 
-void Engine::match_prefix(Session& session, std::span<const TokenId> prompt) {
+int Engine::match_prefix(Session& session, std::span<const TokenId> prompt) {
   const auto& held = session.tokens_;
   std::size_t same = 0;
   while (same < held.size() && same + 1 < prompt.size() && held[same] == prompt[same]) ++same;
@@ -177,12 +187,15 @@ void Engine::match_prefix(Session& session, std::span<const TokenId> prompt) {
     MEMDECAY_CHECK(session.sequence_->try_truncate(0));
   }
   session.tokens_.resize(same);
+  sync_memory(session);
+  return static_cast<int>(same);
 }
 
 Result<RequestId> Engine::submit(GenerationRequest request) {
   MEMDECAY_RETURN_IF_ERROR(check_request(request));
   Session& session = *request.session;
   match_prefix(session, request.prompt);
+  label(session, std::move(request.labels));
   session.busy_ = true;
   const SamplingOptions sampling = request.sampling;
   const RequestId id(next_request_++);
@@ -194,6 +207,7 @@ Result<RequestId> Engine::submit(GenerationRequest request) {
   running->most_new_tokens =
       std::min(running->request.max_new_tokens, context_tokens_ - running->result.prompt_tokens);
   running->result.reused_tokens = static_cast<int>(session.tokens_.size());
+  running->evicted_before = session.memory_ ? session.memory_->evicted_tokens() : 0;
   running->waiting.assign(prompt.begin() + running->result.reused_tokens, prompt.end());
   running_.push_back(std::move(running));
   return id;
@@ -219,6 +233,7 @@ bool Engine::step() {
     for (const PassSlice& slice : slices) {
       if (!status.ok()) finish(*slice.running, FinishReason::kFailed, status);
     }
+    tend_memory();
   }
   sweep();
   return true;
@@ -239,13 +254,16 @@ std::vector<Engine::PassSlice> Engine::plan_pass() {
   return slices;
 }
 
-/// Makes room for every slice; a request whose slice finds none is over.
+/// Makes room for every slice, for less of a long one where the budget is tight; a request whose
+/// slice finds none is over.
 void Engine::reserve(std::vector<PassSlice>& slices) {
-  std::erase_if(slices, [&](const PassSlice& slice) {
-    const int tokens = static_cast<int>(slice.tokens.size());
-    const Room room = slice.session->sequence_->try_append(tokens);
-    if (room) return false;
-    finish(*slice.running, FinishReason::kNoMemory, no_room(*slice.session, tokens, room));
+  std::erase_if(slices, [&](PassSlice& slice) {
+    const int wanted = static_cast<int>(slice.tokens.size());
+    Room room;
+    const int tokens = make_room_for_some(*slice.session, wanted, room);
+    slice.tokens = slice.tokens.first(static_cast<std::size_t>(tokens));
+    if (tokens > 0) return false;
+    finish(*slice.running, FinishReason::kNoMemory, no_room(*slice.session, 1, room));
     return true;
   });
 }
@@ -269,7 +287,9 @@ Status Engine::run_pass(std::span<const PassSlice> slices) {
   std::vector<TokenId> tokens;
   std::vector<std::vector<PagedKvView>> views;
   std::vector<SequenceSlice> sequence_slices;
-  for (const PassSlice& slice : slices) {
+  std::vector<PassEvidence> evidence(slices.size());
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const PassSlice& slice = slices[i];
     auto& slice_views = views.emplace_back();
     for (std::size_t group = 0; group < groups_.groups.size(); ++group) {
       slice_views.push_back(slice.session->sequence_->view(LayerGroupId(static_cast<int>(group))));
@@ -279,16 +299,20 @@ Status Engine::run_pass(std::span<const PassSlice> slices) {
     out.rows = static_cast<int>(slice.tokens.size());
     out.first_position = static_cast<Position>(slice.session->tokens_.size());
     tokens.insert(tokens.end(), slice.tokens.begin(), slice.tokens.end());
+    if (slice.session->memory_.has_value()) ask_evidence(*slice.session, evidence[i], out);
   }
   for (std::size_t i = 0; i < views.size(); ++i) sequence_slices[i].views = views[i];
   const Status status = transformer_->forward({tokens, sequence_slices});
-  for (const PassSlice& slice : slices) {
-    Session& session = *slice.session;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    Session& session = *slices[i].session;
     if (status.ok()) {
-      session.tokens_.insert(session.tokens_.end(), slice.tokens.begin(), slice.tokens.end());
+      session.tokens_.insert(session.tokens_.end(), slices[i].tokens.begin(),
+                             slices[i].tokens.end());
+      take_evidence(session, evidence[i], sequence_slices[i]);
     } else {
       MEMDECAY_CHECK(
           session.sequence_->try_truncate(static_cast<Position>(session.tokens_.size())));
+      sync_memory(session);
     }
   }
   return status;
@@ -328,6 +352,8 @@ void Engine::accept_logits(Running& running, std::span<const float> logits) {
   if (running.first_token_ns == 0) {
     running.first_token_ns = now;
     result.prompt_ns = now - running.submitted_ns;
+  } else {
+    result.step_ns.push_back(now - running.first_token_ns - result.decode_ns);
   }
   result.decode_ns = now - running.first_token_ns;
   if (running.most_new_tokens == 0) return finish(running, FinishReason::kLength, Status());
@@ -356,6 +382,10 @@ void Engine::finish(Running& running, FinishReason reason, Status status) {
   take_text(running, running.text.flush());
   running.result.reason = reason;
   running.result.status = std::move(status);
+  const Session& session = *running.request.session;
+  if (session.memory_.has_value()) {
+    running.result.evicted_tokens = session.memory_->evicted_tokens() - running.evicted_before;
+  }
   running.request.session->busy_ = false;
 }
 
@@ -382,52 +412,6 @@ Result<GenerationResult> Engine::generate(GenerationRequest request) {
   static_cast<void>(id);
   while (!result) step();
   return *result;
-}
-
-Status Engine::extend(Session& session, std::span<const TokenId> tokens, int first_wanted,
-                      const LogitsCallback& on_logits) {
-  if (session.busy_) return Status(StatusCode::kInvalidArgument, "this session runs a request");
-  MEMDECAY_RETURN_IF_ERROR(check_tokens(tokens));
-  if (tokens.size() > static_cast<std::size_t>(context_tokens_) - session.tokens_.size()) {
-    return make_status(StatusCode::kInvalidArgument,
-                       "{} tokens after {} do not fit the context of {}", tokens.size(),
-                       session.tokens_.size(), context_tokens_);
-  }
-  const auto vocab_size = static_cast<std::size_t>(model_->config().vocab_size);
-  while (!tokens.empty()) {
-    const auto chunk =
-        tokens.first(std::min(tokens.size(), static_cast<std::size_t>(options_.batch_tokens)));
-    const int begin = static_cast<int>(session.tokens_.size());
-    const int count = static_cast<int>(chunk.size());
-    const Room room = session.sequence_->try_append(count);
-    if (!room) return no_room(session, count, room);
-    const PassSlice slice{&session, chunk, nullptr};
-    MEMDECAY_RETURN_IF_ERROR(run_pass(std::span(&slice, 1)));
-    for (int row = std::max(0, first_wanted - begin); row < count;) {
-      std::vector<int> rows(
-          static_cast<std::size_t>(std::min(count - row, transformer_->max_logit_rows())));
-      std::iota(rows.begin(), rows.end(), row);
-      const std::span<const float> logits = transformer_->logits(rows);
-      for (std::size_t i = 0; i < rows.size(); ++i) {
-        on_logits(begin + rows[i], logits.subspan(i * vocab_size, vocab_size));
-      }
-      row += static_cast<int>(rows.size());
-    }
-    tokens = tokens.subspan(chunk.size());
-  }
-  return Status();
-}
-
-Status Engine::truncate(Session& session, int size) {
-  MEMDECAY_CHECK(!session.busy_ && size >= 0 && size <= static_cast<int>(session.tokens_.size()));
-  if (!session.sequence_->try_truncate(size)) {
-    return make_status(
-        StatusCode::kInvalidArgument,
-        "the session cannot be cut back to {} tokens: its sliding window has let earlier ones go",
-        size);
-  }
-  session.tokens_.resize(static_cast<std::size_t>(size));
-  return Status();
 }
 
 }  // namespace memdecay

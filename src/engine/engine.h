@@ -7,17 +7,21 @@
 // after them (sched/batch_planner.h).
 //
 // Results do not depend on what else is in a pass, on thread count, page placement or chunking
-// (transformer.h). No room in the KV budget is an answer: the request ends with kNoMemory and its
-// session keeps what it holds.
+// (transformer.h). Under a budget sessions are kept within it by their policy (session_memory.h,
+// evictor.h): a pass that finds no room has room made for it, and between passes a few pages a step
+// are demoted or dropped before it comes to that. Where the rest is protected, no room is an
+// answer: the request ends with kNoMemory and its session keeps what it holds.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/status.h"
 #include "engine/engine_options.h"
+#include "engine/evictor.h"
 #include "engine/generation.h"
 #include "engine/model.h"
 #include "engine/session.h"
@@ -49,7 +53,7 @@ class Engine {
   std::uint64_t kv_bytes_read(int depth) const;
 
   /// kResourceExhausted when not even an empty sequence fits the budget.
-  Result<std::unique_ptr<Session>> open_session();
+  Result<std::unique_ptr<Session>> open_session(const SessionOptions& options = {});
   /// A second session with the same tokens; pages are shared until one of them writes.
   Result<std::unique_ptr<Session>> fork_session(const Session& session);
 
@@ -76,6 +80,21 @@ class Engine {
   /// the session then holds the passes that fitted.
   Status extend(Session& session, std::span<const TokenId> tokens, int first_wanted,
                 const LogitsCallback& on_logits);
+  using SessionLogitsCallback =
+      std::function<void(std::size_t session, int position, std::span<const float> logits)>;
+  /// The same for several sessions that hold equally many tokens: one pass serves them all. Of the
+  /// sessions' tokens none are appended where one of them finds no room; those before stay.
+  Status extend_together(std::span<Session* const> sessions, std::span<const TokenId> tokens,
+                         int first_wanted, const SessionLogitsCallback& on_logits);
+  /// Says what the session's tokens are, those to be appended included (engine/prompt_labels.h).
+  void label(Session& session, PromptLabels labels);
+  /// Cuts the session back to the longest prefix that it shares with the prompt, but leaves one
+  /// token to compute; returns its length. REQUIRES: no request runs on the session.
+  int match_prefix(Session& session, std::span<const TokenId> prompt);
+  /// Bytes of the budget that are held beside pages and sequences, for KvCache::validate().
+  std::uint64_t other_budget_bytes() const { return evictor_ ? evictor_->held_bytes() : 0; }
+  /// The next peak_bytes() of the budget counts from now.
+  void reset_peak_bytes() { cache_->budget().reset_peak(); }
   /// Forgets all tokens from `size` on. REQUIRES: no request runs on the session.
   Status truncate(Session& session, int size);
 
@@ -90,12 +109,12 @@ class Engine {
   Engine(const EngineOptions& options, int threads);
   Status initialize();
   Status check_request(const GenerationRequest& request) const;
+  Status check_extension(const Session& session, std::span<const TokenId> tokens) const;
+  void tell_logits(int begin, int end,
+                   const std::function<void(int, std::span<const float>)>& tell);
   Status check_tokens(std::span<const TokenId> tokens) const;
   /// Bytes without which no sequence of this length can be: its pages, windows only as they end.
   std::uint64_t least_bytes(int tokens) const;
-  /// Cuts the session back to the longest prefix that it shares with the prompt, but leaves one
-  /// token to compute.
-  void match_prefix(Session& session, std::span<const TokenId> prompt);
   Status no_room(const Session& session, int tokens, const Room& room) const;
   /// Runs the model over slices whose sequences already have room, and records the tokens as held.
   Status run_pass(std::span<const PassSlice> slices);
@@ -107,6 +126,32 @@ class Engine {
   void emit(std::span<const PassSlice> slices);
   void sweep();
 
+  // --- memory: engine_memory.cc ---
+
+  /// What one pass says about the evictable pages of one session.
+  struct PassEvidence {
+    std::vector<std::vector<float>> mass;  ///< [groups][pages]
+    std::vector<float*> mass_of_group;
+    PageProbe probe;
+    std::vector<PageAttention> pages;
+  };
+  Status initialize_memory();
+  Result<EvictionPolicyHandle> make_session_policy(const SessionOptions& options) const;
+  /// The memory of a session, or none where nothing of it is ever evicted or demoted.
+  Status add_memory(Session& session, SessionOptions options) const;
+  std::uint64_t page_bytes() const;
+  static bool evicts(const Session& session);
+  std::vector<Evictor::Seat> seats() const;
+  /// Slots for `tokens` more tokens, evicting where the budget has none.
+  Room make_room(Session& session, int tokens);
+  /// The same for as many of `tokens` as there is room for at once; 0 and a refusal where for none.
+  int make_room_for_some(Session& session, int tokens, Room& room);
+  void sync_memory(Session& session);
+  void ask_evidence(const Session& session, PassEvidence& evidence, SequenceSlice& slice);
+  void take_evidence(Session& session, const PassEvidence& evidence, const SequenceSlice& slice);
+  /// Between passes: what the watermarks and a fixed form ask for.
+  void tend_memory();
+
   EngineOptions options_;
   const KernelTable& kernels_;
   ThreadTeam team_;
@@ -114,6 +159,10 @@ class Engine {
   LayerGroups groups_;
   std::unique_ptr<Transformer> transformer_;
   std::unique_ptr<KvCache> cache_;
+  std::optional<LayerGroupId> evictable_;  ///< the group without a window, where memories are kept
+  std::optional<Evictor> evictor_;
+  std::vector<Session*> sessions_;  ///< all that are open
+  int probe_phase_ = 0;             ///< moves on with every pass
   BatchPlanner planner_;
   int context_tokens_ = 0;
   std::vector<std::unique_ptr<Running>> running_;  ///< in order of arrival

@@ -1,5 +1,11 @@
 #include "engine/engine_options.h"
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "policy/make_policy.h"
+
 namespace memdecay {
 namespace {
 
@@ -11,6 +17,19 @@ Status check_range(const char* field, std::int64_t value, std::int64_t low, std:
 
 }  // namespace
 
+Result<KvForms> kv_forms_named(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, KvForms>, 5> kNames = {
+      {{"auto", KvForms::kAuto},
+       {"fp16", KvForms::kF16},
+       {"int8", KvForms::kInt8},
+       {"k8v4", KvForms::kK8V4},
+       {"int4", KvForms::kInt4}}};
+  for (const auto& [known, forms] : kNames)
+    if (known == name) return forms;
+  return make_status(StatusCode::kInvalidArgument,
+                     "there is no KV format \"{}\"; there are auto, fp16, int8, k8v4, int4", name);
+}
+
 Status EngineOptions::validate() const {
   if (model_path.empty()) return Status(StatusCode::kInvalidArgument, "no model is named");
   MEMDECAY_RETURN_IF_ERROR(check_range("threads", threads, 0, 1024));
@@ -21,6 +40,9 @@ Status EngineOptions::validate() const {
     return make_status(StatusCode::kInvalidArgument, "page_tokens is {}, but must be 16, 32 or 64",
                        page_tokens);
   }
+  const auto policies = policy_names();
+  if (policy != "none" && std::find(policies.begin(), policies.end(), policy) == policies.end())
+    return make_policy(policy).status();
   if (kv_budget_bytes == 0)
     return Status(StatusCode::kInvalidArgument, "the KV budget must be above 0 bytes");
   return Status();

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/paged_kv.h"
 #include "kv/kv_budget.h"
@@ -10,12 +12,36 @@
 
 namespace memdecay {
 
+/// The forms that pages take once they are written: one for all, or by the plan (kAuto: the ladder
+/// fp16, int8, k8v4, int4; without a budget nothing is demoted).
+enum class KvForms : std::uint8_t { kAuto, kF16, kInt8, kK8V4, kInt4 };
+/// kInvalidArgument, with the names there are, for another name.
+Result<KvForms> kv_forms_named(std::string_view name);
+
+/// How one session is kept. What is not set is the engine's.
+struct SessionOptions {
+  std::string policy;  ///< empty: the engine's
+  std::optional<KvForms> kv_forms;
+  std::optional<bool> protect_prefix;
+  /// Most bytes of the session's own evictable pages, beside the engine's budget for all.
+  std::uint64_t budget_bytes = KvBudget::kUnlimited;
+  std::uint64_t random_seed = 1;  ///< of the policy "random"
+};
+
 struct EngineOptions {
   std::string model_path;  ///< a GGUF file
   int threads = 0;         ///< 0: the cores this process may use
   Precision precision = Precision::kFast;
   int page_tokens = 32;  ///< 16, 32 or 64
   std::uint64_t kv_budget_bytes = KvBudget::kUnlimited;
+  /// Who decides what to forget when the budget is tight: a name of policy/make_policy.h, or
+  /// "none", which never evicts. Without a budget nothing is evicted.
+  std::string policy = "memdecay";
+  bool protect_prefix = false;  ///< the text before the first user turn is never evicted
+  KvForms kv_forms = KvForms::kAuto;
+  /// Recent dialogue decays faster when tokens come fast. Off, what is forgotten does not depend on
+  /// the speed of the machine.
+  bool adaptive_decay = true;
   int context_tokens = 0;  ///< longest sequence; 0: what the model was trained for
   int batch_tokens = 256;  ///< largest forward pass
   int chunk_tokens = 128;  ///< most prompt tokens in a pass while other requests stream

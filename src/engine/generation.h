@@ -8,6 +8,7 @@
 
 #include "core/id.h"
 #include "core/status.h"
+#include "engine/prompt_labels.h"
 #include "model/sampler/sampler.h"
 
 namespace memdecay {
@@ -31,15 +32,19 @@ struct GenerationResult {
   std::string text;             ///< what they say; invalid UTF-8 has become U+FFFD
   TokenId end_token = -1;       ///< the end token that stopped it, or -1
   int prompt_tokens = 0;
-  int reused_tokens = 0;       ///< of the prompt, found in the session
-  int computed_tokens = 0;     ///< rows of forward passes spent on this request
-  std::int64_t prompt_ns = 0;  ///< from submission to the first token
-  std::int64_t decode_ns = 0;  ///< from the first token to the last
+  int reused_tokens = 0;            ///< of the prompt, found in the session
+  int computed_tokens = 0;          ///< rows of forward passes spent on this request
+  std::int64_t evicted_tokens = 0;  ///< of its session, while it ran
+  std::int64_t prompt_ns = 0;       ///< from submission to the first token
+  std::int64_t decode_ns = 0;       ///< from the first token to the last
+  std::vector<std::int64_t>
+      step_ns;  ///< between a token and the one before, [tokens - 1] and the end
 };
 
 struct GenerationRequest {
   Session* session = nullptr;   ///< outlives the request; one request at a time
   std::vector<TokenId> prompt;  ///< the whole conversation as tokens, history included; not empty
+  PromptLabels labels;          ///< what the prompt's tokens are; empty: all recent dialogue
   int max_new_tokens = 256;     ///< >= 0; the context may end the answer before
   SamplingOptions sampling;
   bool ignore_end = false;  ///< go on after end tokens (benchmarks)

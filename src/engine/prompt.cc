@@ -31,7 +31,7 @@ std::tm local_now() {
   return broken_down;
 }
 
-/// Splits encoded tokens into ids and origins.
+/// Splits encoded tokens into ids, origins and ends.
 void take_tokens(const std::vector<Token>& tokens, const std::vector<Segment>& segments,
                  Prompt& prompt) {
   std::size_t segment = 0;
@@ -39,6 +39,8 @@ void take_tokens(const std::vector<Token>& tokens, const std::vector<Segment>& s
     while (segment + 1 < segments.size() && segments[segment].end <= token.begin) ++segment;
     prompt.tokens.push_back(token.id);
     prompt.origins.push_back(segments.empty() ? Origin() : segments[segment].origin);
+    const std::uint32_t before = prompt.token_ends.empty() ? 0 : prompt.token_ends.back();
+    prompt.token_ends.push_back(std::max(before, token.end));
   }
 }
 

@@ -21,6 +21,8 @@ struct Prompt {
   std::vector<TokenId> tokens;
   /// [tokens.size()]: where the token's first byte came from.
   std::vector<Origin> origins;
+  /// [tokens.size()]: the byte of `text` where the token ends; never falls.
+  std::vector<std::uint32_t> token_ends;
   /// The role of each message, "" where it has none.
   std::vector<std::string> roles;
 };

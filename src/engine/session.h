@@ -1,29 +1,42 @@
 // Session: one conversation whose keys and values outlive its requests.
 //
-// tokens() are exactly the tokens whose keys and values the session's pages hold, so a request that
-// re-sends its history pays only for what is new: Engine matches the longest common prefix, cuts
-// back what differs, and computes the rest. Made by Engine; used on the engine's thread; give it
-// back before the engine goes.
+// tokens() is its logical history: every token that was computed, in order. What its pages hold of
+// that may be less: evicted pages leave gaps that the history does not notice. So a request that
+// re-sends its history pays only for what is new: Engine matches the longest common prefix,
+// tombstones included, cuts back what differs, and computes the rest.
+// Made by Engine; used on the engine's thread; give it back before the engine goes.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/id.h"
+#include "engine/engine_options.h"
+#include "engine/session_memory.h"
 #include "kv/sequence.h"
 
 namespace memdecay {
 
 class Session {
  public:
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
   const std::vector<TokenId>& tokens() const { return tokens_; }
   const Sequence& sequence() const { return *sequence_; }
+  /// Null where nothing is ever evicted or demoted: no budget, or the policy "none".
+  const SessionMemory* memory() const { return memory_ ? &*memory_ : nullptr; }
 
  private:
   friend class Engine;
-  explicit Session(SequenceHandle sequence) : sequence_(std::move(sequence)) {}
+  Session(SequenceHandle sequence, std::vector<Session*>& open);
   SequenceHandle sequence_;
   std::vector<TokenId> tokens_;
-  bool busy_ = false;  ///< a request runs on it
+  std::optional<SessionMemory> memory_;
+  SessionOptions memory_options_;  ///< what a fork's policy is made from
+  std::vector<Session*>& open_;    ///< the engine's list of sessions; this one is in it
+  bool busy_ = false;              ///< a request runs on it
 };
 
 }  // namespace memdecay

@@ -1,11 +1,15 @@
 #include "policy/watermarks.h"
 
+#include <limits>
+
 #include "core/check.h"
 
 namespace memdecay {
 namespace {
 
 std::uint64_t share_of(std::uint64_t bytes, double share) {
+  constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+  if (bytes == kUnlimited) return bytes;
   return static_cast<std::uint64_t>(static_cast<double>(bytes) * share);
 }
 

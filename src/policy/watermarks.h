@@ -22,7 +22,8 @@ struct WatermarkOptions {
 class Watermarks {
  public:
   explicit Watermarks(const WatermarkOptions& options = {});
-  /// What to ask of a policy now; budget_bytes >= live_bytes in it means nothing to do.
+  /// What to ask of a policy now; budget_bytes >= live_bytes in it means nothing to do. A budget of
+  /// the largest number is none.
   PlanRequest demand(std::uint64_t live_bytes, std::uint64_t budget_bytes);
   bool pressed() const { return pressed_; }
 

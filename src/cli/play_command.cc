@@ -1,0 +1,120 @@
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/engine_flags.h"
+#include "cli/exit_status.h"
+#include "cli/memory_report.h"
+#include "cli/read_text.h"
+#include "cli/standard_output.h"
+#include "eval/player.h"
+
+namespace memdecay {
+namespace {
+
+struct PlayFlags {
+  EngineFlags engine;
+  std::string messages;
+  bool recorded = false;
+  int generate_tokens = 0;
+  bool json = false;
+};
+
+nlohmann::ordered_json turn_json(const PlayedTurn& turn, const Engine& engine,
+                                 const Session& session) {
+  nlohmann::ordered_json json;
+  json["turn"] = turn.turn;
+  json["new_tokens"] = turn.new_tokens;
+  json["reused_tokens"] = turn.reused_tokens;
+  json["computed_tokens"] = turn.computed_tokens;
+  json["generated_tokens"] = turn.generated_tokens;
+  json["evicted_tokens"] = turn.evicted_tokens;
+  json["live_bytes"] = turn.live_bytes;
+  json["peak_bytes"] = turn.peak_bytes;
+  json["pages"] = pages_json(engine, session);
+  json["prompt_ms"] = static_cast<double>(turn.prompt_ns) / 1e6;
+  json["ms_per_token"] = turn.ms_per_token();
+  json["text"] = turn.text;
+  return json;
+}
+
+void print_row(const PlayedTurn& turn) {
+  std::printf("%5d %8d %8d %8d %9d %8lld %11llu %11llu %9.2f\n", turn.turn, turn.new_tokens,
+              turn.reused_tokens, turn.computed_tokens, turn.generated_tokens,
+              static_cast<long long>(turn.evicted_tokens),
+              static_cast<unsigned long long>(turn.live_bytes),
+              static_cast<unsigned long long>(turn.peak_bytes), turn.ms_per_token());
+}
+
+Result<nlohmann::ordered_json> read_conversation(const std::string& path) {
+  MEMDECAY_ASSIGN_OR_RETURN(const std::string text, read_text(path));
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(text, nullptr, false);
+  if (json.is_discarded())
+    return make_status(StatusCode::kInvalidArgument, "\"{}\" is not valid JSON", path);
+  return json;
+}
+
+Status play(const PlayFlags& flags) {
+  MEMDECAY_ASSIGN_OR_RETURN(nlohmann::ordered_json conversation, read_conversation(flags.messages));
+  MEMDECAY_ASSIGN_OR_RETURN(EngineOptions engine_options, flags.engine.options());
+  engine_options.adaptive_decay = false;  // what is forgotten must not depend on the machine
+  MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(engine_options));
+  PlayOptions options;
+  options.generate_tokens = flags.recorded ? 0 : flags.generate_tokens;
+  options.sampling.temperature = 0.0F;
+  MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Player> player,
+                            Player::open(*engine, std::move(conversation), options));
+  if (!flags.json) {
+    std::printf("%5s %8s %8s %8s %9s %8s %11s %11s %9s\n", "turn", "new", "reused", "computed",
+                "generated", "evicted", "live bytes", "peak bytes", "ms/token");
+  }
+  for (;;) {
+    MEMDECAY_ASSIGN_OR_RETURN(const std::optional<PlayedTurn> turn, player->next());
+    if (!turn.has_value()) return Status();
+    if (flags.json) {
+      print_text(turn_json(*turn, *engine, player->session())
+                     .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+                 "\n");
+    } else {
+      print_row(*turn);
+    }
+    MEMDECAY_RETURN_IF_ERROR(output_status());
+  }
+}
+
+}  // namespace
+
+void add_play_command(CLI::App& program, int& status) {
+  const auto flags = std::make_shared<PlayFlags>();
+  CLI::App* command = program.add_subcommand(
+      "play", "play a recorded conversation through one session and show what each turn cost");
+  flags->engine.add_to(*command);
+  command
+      ->add_option("--messages", flags->messages,
+                   "a JSON file {\"messages\": [...], \"tools\": [...]}; - is stdin")
+      ->required();
+  auto* recorded = command->add_flag("--recorded", flags->recorded,
+                                     "force the recorded assistant turns, token by token");
+  command
+      ->add_option("--generate", flags->generate_tokens,
+                   "let the model write its own turns, of at most so many tokens, greedily")
+      ->check(CLI::Range(1, 1 << 24))
+      ->excludes(recorded);
+  command->add_flag("--json", flags->json, "one JSON line a turn instead of a table");
+  command->footer(
+      "new: tokens of the turn's input never seen before; reused: found in the session, evicted "
+      "ones included;\ncomputed: rows of forward passes; evicted: tokens forgotten; peak: the most "
+      "bytes of the turn.\n\n"
+      "Examples:\n"
+      "  memdecay play -m smollm2 --messages run.json --recorded --kv-budget 32MiB\n"
+      "  memdecay play --messages run.json --generate 64 --policy window --json");
+  command->callback([flags, &status] {
+    if (!flags->recorded && flags->generate_tokens == 0)
+      throw CLI::RequiredError("--recorded or --generate");
+    status = report(play(*flags));
+  });
+}
+
+}  // namespace memdecay

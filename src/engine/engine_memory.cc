@@ -1,0 +1,181 @@
+// How Engine keeps its sessions within the budget: room, evidence, plans.
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "core/check.h"
+#include "engine/engine.h"
+#include "policy/make_policy.h"
+
+namespace memdecay {
+namespace {
+
+/// Layers whose deletion error one pass measures: every eighth, another eighth each time.
+constexpr int kProbeStride = 8;
+/// Pages' worth of bytes that one call of tend_memory() may free: a step must not wait for more.
+constexpr std::uint64_t kTendedPages = 2;
+/// A plan frees less than it says where pages are shared: so often a pass asks again.
+constexpr int kMostAttempts = 4;
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::optional<KvFormat> fixed_form(KvForms forms) {
+  switch (forms) {
+    case KvForms::kInt8:
+      return KvFormat::kInt8;
+    case KvForms::kK8V4:
+      return KvFormat::kK8V4;
+    case KvForms::kInt4:
+      return KvFormat::kInt4;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Relative errors of keys and values in each form, typical of the models measured; what the ladder
+/// weighs against the bytes freed.
+constexpr std::array<float, kPageFormCount> kRoundingErrors = {0.0F, 0.004F, 0.03F, 0.08F};
+
+}  // namespace
+
+Status Engine::initialize_memory() {
+  for (std::size_t i = 0; i < groups_.groups.size(); ++i)
+    if (groups_.groups[i].window == 0) evictable_ = LayerGroupId(static_cast<int>(i));
+  if (!evictable_.has_value()) return Status();
+  evictor_.emplace(*cache_, *evictable_);
+  if (options_.policy == "none" || evictor_->hold_spare()) return Status();
+  return make_status(StatusCode::kResourceExhausted,
+                     "the KV budget of {} bytes cannot hold two pages", options_.kv_budget_bytes);
+}
+
+std::uint64_t Engine::page_bytes() const {
+  return PagePool::stride_bytes_for(groups_.groups[evictable_->index()].layout);
+}
+
+bool Engine::evicts(const Session& session) {
+  return session.memory_.has_value() && session.memory_->options().evicts;
+}
+
+Result<EvictionPolicyHandle> Engine::make_session_policy(const SessionOptions& options) const {
+  PolicyOptions policy;
+  policy.protect_prefix = options.protect_prefix.value_or(false);
+  policy.random_seed = options.random_seed;
+  policy.memdecay.adaptive.enabled = options_.adaptive_decay;
+  policy.memdecay.ladder.enabled = options.kv_forms == KvForms::kAuto;
+  // Pins may hold half of the budget at most: the rest is for what the agent does now.
+  const std::uint64_t budget = std::min(options.budget_bytes, options_.kv_budget_bytes);
+  if (budget != KvBudget::kUnlimited) policy.memdecay.protection.pin_cap_bytes = budget / 2;
+  return make_policy(options.policy == "none" ? "window" : options.policy, policy);
+}
+
+Status Engine::add_memory(Session& session, SessionOptions options) const {
+  if (options.policy.empty()) options.policy = options_.policy;
+  if (!options.kv_forms.has_value()) options.kv_forms = options_.kv_forms;
+  if (!options.protect_prefix.has_value()) options.protect_prefix = options_.protect_prefix;
+  SessionMemoryOptions memory;
+  memory.fixed_form = fixed_form(*options.kv_forms);
+  memory.budget_bytes = options.budget_bytes;
+  memory.evicts = options.policy != "none" &&
+                  std::min(options.budget_bytes, options_.kv_budget_bytes) != KvBudget::kUnlimited;
+  if (!evictable_.has_value() || (!memory.evicts && !memory.fixed_form.has_value()))
+    return Status();
+  const KvPageLayout& layout = groups_.groups[evictable_->index()].layout;
+  memory.page_tokens = layout.page_tokens;
+  memory.own_format = layout.format;
+  memory.forms[form_index(PageForm::kF16)] = {page_bytes(), 0};
+  for (const KvFormat format : cache_->config().forms) {
+    const std::size_t form = form_index(form_of(format));
+    memory.forms[form] = {PagePool::stride_bytes_for(layout.in(format)), kRoundingErrors[form]};
+  }
+  MEMDECAY_ASSIGN_OR_RETURN(EvictionPolicyHandle policy, make_session_policy(options));
+  session.memory_.emplace(std::move(policy), memory);
+  session.memory_options_ = std::move(options);
+  return Status();
+}
+
+std::vector<Evictor::Seat> Engine::seats() const {
+  std::vector<Evictor::Seat> seats;
+  for (Session* session : sessions_)
+    if (session->memory_.has_value()) seats.push_back({&*session->memory_, &*session->sequence_});
+  return seats;
+}
+
+void Engine::label(Session& session, PromptLabels labels) {
+  if (session.memory_.has_value()) session.memory_->label(std::move(labels));
+}
+
+void Engine::sync_memory(Session& session) {
+  if (!session.memory_.has_value()) return;
+  session.memory_->sync(session.sequence_->view(*evictable_), session.sequence_->size());
+}
+
+Room Engine::make_room(Session& session, int tokens) {
+  std::vector<Position> cuts;
+  const Position size = session.sequence_->size();
+  if (session.memory_.has_value()) cuts = session.memory_->cuts(size, size + tokens);
+  if (evicts(session)) {
+    const Evictor::Seat seat{&*session.memory_, &*session.sequence_};
+    const std::uint64_t missing = session.memory_->missing_bytes(tokens, cuts.size());
+    if (!evictor_->free_own(seat, missing)) return {Room::Refusal::kBudget, missing};
+  }
+  Room room = session.sequence_->try_append(tokens, cuts);
+  for (int attempt = 0; !room && evictor_.has_value() && attempt < kMostAttempts; ++attempt) {
+    if (room.refusal != Room::Refusal::kBudget) break;
+    if (evictor_->free(seats(), room.missing_bytes) == 0) break;
+    room = session.sequence_->try_append(tokens, cuts);
+  }
+  if (room) sync_memory(session);
+  return room;
+}
+
+int Engine::make_room_for_some(Session& session, int tokens, Room& room) {
+  for (; tokens > 0; tokens = evicts(session) ? tokens / 2 : 0) {
+    room = make_room(session, tokens);
+    if (room) return tokens;
+  }
+  return 0;
+}
+
+void Engine::ask_evidence(const Session& session, PassEvidence& evidence, SequenceSlice& slice) {
+  for (std::size_t group = 0; group < groups_.groups.size(); ++group) {
+    const auto view = session.sequence_->view(LayerGroupId(static_cast<int>(group)));
+    evidence.mass_of_group.push_back(evidence.mass.emplace_back(view.pages.size()).data());
+  }
+  slice.page_mass = evidence.mass_of_group;
+  evidence.pages.resize(evidence.mass[evictable_->index()].size());
+  evidence.probe = {-1, kProbeStride, probe_phase_ % kProbeStride, evidence.pages, 0};
+  slice.probe = &evidence.probe;
+}
+
+void Engine::take_evidence(Session& session, const PassEvidence& evidence,
+                           const SequenceSlice& slice) {
+  if (!session.memory_.has_value()) return;
+  SessionMemory& memory = *session.memory_;
+  const Position last = slice.first_position + slice.rows - 1;
+  const QueryPhase phase = memory.phase_at(last);
+  std::vector<float> values = evidence.mass[evictable_->index()];
+  const float heads = static_cast<float>(model_->config().heads) *
+                      static_cast<float>(groups_.groups[evictable_->index()].layout.layers);
+  for (float& value : values) value /= heads;
+  memory.observe(EvidenceKind::kAttentionMass, phase, values);
+  if (evidence.probe.heads == 0) return;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = 0.5F * (evidence.pages[i].mean_error + evidence.pages[i].max_error);
+  memory.observe(EvidenceKind::kDeletionError, phase, values);
+}
+
+void Engine::tend_memory() {
+  ++probe_phase_;
+  if (!evictor_.has_value()) return;
+  const std::vector<Evictor::Seat> all = seats();
+  const double now = seconds_now();
+  for (const Evictor::Seat& seat : all) {
+    seat.memory->advance(now);
+    evictor_->convert_sealed(seat);
+  }
+  evictor_->relieve(all, kTendedPages * page_bytes());
+}
+
+}  // namespace memdecay

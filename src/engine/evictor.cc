@@ -1,0 +1,142 @@
+#include "engine/evictor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "core/check.h"
+#include "quant/kv_page_codec.h"
+
+namespace memdecay {
+namespace {
+
+/// Bytes of the largest page that a demotion makes.
+std::uint64_t largest_form_bytes(const KvCache& cache, LayerGroupId group) {
+  std::uint64_t bytes = 0;
+  const KvPageLayout& layout = cache.groups()[group.index()].layout;
+  for (const KvFormat form : cache.config().forms)
+    bytes = std::max(bytes, PagePool::stride_bytes_for(layout.in(form)));
+  return bytes;
+}
+
+}  // namespace
+
+Evictor::Evictor(KvCache& cache, LayerGroupId group) : cache_(cache), group_(group) {}
+
+bool Evictor::hold_spare() {
+  const std::uint64_t bytes = largest_form_bytes(cache_, group_);
+  if (bytes == 0 || !buffer_.empty()) return true;
+  auto held = cache_.budget().try_reserve(2 * bytes);
+  if (!held) return false;
+  spare_ = held->split(bytes);
+  buffer_charge_ = *std::move(held);
+  buffer_.resize(bytes);
+  return true;
+}
+
+bool Evictor::demote(const Seat& seat, Position first_position, KvFormat format) {
+  const PagedKvView view = seat.sequence->view(group_);
+  const auto ref = std::lower_bound(
+      view.pages.begin(), view.pages.end(), first_position,
+      [](const KvPageRef& page, Position position) { return page.first_position < position; });
+  const KvPageLayout target = view.layout->in(format);
+  if (buffer_.size() < target.page_bytes()) return false;
+  if (!convert_kv_page(view.layout->in(ref->format), ref->base, target, buffer_.data(),
+                       ref->filled))
+    return false;
+  const std::uint64_t spare = spare_.bytes();
+  spare_.release();
+  const Room room = seat.sequence->try_replace(
+      first_position, format,
+      [&](const KvPageLayout&, const std::byte*, const KvPageLayout& layout, std::byte* page,
+          std::int32_t) { std::memcpy(page, buffer_.data(), layout.page_bytes()); });
+  auto held = cache_.budget().try_reserve(spare);
+  if (held) spare_ = *std::move(held);  // a shared page gave nothing back: the next time again
+  if (!room) return false;
+  seat.memory->demoted(first_position, format);
+  ++demotions_;
+  return true;
+}
+
+void Evictor::carry_out(const Seat& seat, const EvictionPlan& plan) {
+  positions_.clear();
+  for (const PlanAction& action : plan.actions)
+    if (action.drop) positions_.push_back(seat.memory->page(action.page).first_position);
+  std::sort(positions_.begin(), positions_.end());
+  if (!positions_.empty()) {
+    seat.sequence->drop(positions_);
+    seat.memory->dropped(positions_);
+    drops_ += positions_.size();
+  }
+  for (const PlanAction& action : plan.actions) {
+    if (action.drop) continue;
+    const Position first = seat.memory->page(action.page).first_position;
+    if (!demote(seat, first, format_of(action.form))) return;
+  }
+}
+
+/// Shares `excess` bytes out among the seats and carries their plans out.
+void Evictor::share_out(std::span<const Seat> seats, std::uint64_t excess,
+                        const PlanRequest& request) {
+  std::uint64_t total = 0;
+  for (const Seat& seat : seats)
+    if (seat.memory->options().evicts) total += seat.memory->tracked_bytes();
+  if (total == 0) return;
+  const double share = std::min(1.0, static_cast<double>(excess) / static_cast<double>(total));
+  for (const Seat& seat : seats) {
+    if (!seat.memory->options().evicts) continue;
+    const auto tracked = static_cast<double>(seat.memory->tracked_bytes());
+    PlanRequest own = request;
+    own.budget_bytes = static_cast<std::uint64_t>(tracked * (1.0 - share));
+    carry_out(seat, seat.memory->plan(own));
+  }
+}
+
+bool Evictor::free_own(const Seat& seat, std::uint64_t bytes) {
+  if (bytes == 0) return true;
+  const std::uint64_t tracked = seat.memory->tracked_bytes();
+  PlanRequest request;
+  request.urgency = Urgency::kPressed;
+  request.budget_bytes = tracked - std::min(tracked, bytes);
+  const EvictionPlan plan = seat.memory->plan(request);
+  if (plan.missing_bytes > 0) return false;
+  carry_out(seat, plan);
+  return seat.memory->tracked_bytes() <= request.budget_bytes;
+}
+
+std::uint64_t Evictor::free(std::span<const Seat> seats, std::uint64_t bytes) {
+  const std::uint64_t before = cache_.budget().current_bytes();
+  PlanRequest request;
+  request.urgency = Urgency::kPressed;
+  share_out(seats, bytes, request);
+  const std::uint64_t after = cache_.budget().current_bytes();
+  return before > after ? before - after : 0;
+}
+
+void Evictor::relieve(std::span<const Seat> seats, std::uint64_t most_bytes) {
+  for (const Seat& seat : seats) {
+    if (!seat.memory->options().evicts) continue;
+    PlanRequest own = seat.memory->demand();
+    const std::uint64_t tracked = seat.memory->tracked_bytes();
+    if (tracked <= own.budget_bytes) continue;
+    own.budget_bytes = std::max(own.budget_bytes, tracked - std::min(tracked, most_bytes));
+    carry_out(seat, seat.memory->plan(own));
+  }
+  const KvBudget& budget = cache_.budget();
+  const PlanRequest request = watermarks_.demand(budget.current_bytes(), budget.limit_bytes());
+  if (budget.current_bytes() <= request.budget_bytes) return;
+  share_out(seats, std::min(budget.current_bytes() - request.budget_bytes, most_bytes), request);
+}
+
+void Evictor::convert_sealed(const Seat& seat) {
+  const std::optional<KvFormat> form = seat.memory->options().fixed_form;
+  if (!form.has_value()) return;
+  const auto& pages = seat.memory->pages();
+  for (std::size_t i = pages.size(); i-- > 0;) {
+    if (pages[i].format == *form) break;
+    if (pages[i].sealed && !demote(seat, pages[i].first_position, *form)) break;
+  }
+}
+
+}  // namespace memdecay

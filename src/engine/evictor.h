@@ -1,0 +1,73 @@
+// Evictor: makes room in one KV cache by the plans of its sessions' memories.
+//
+// Policies propose; it carries plans out on the sequences (kv) and tells the memories. For the
+// cache's budget it decides only how much of the excess each session gives: in proportion to what
+// its policy tracks, so a session that holds little gives little. Two occasions:
+//   free(bytes)   a pass finds no room: whatever it takes, now;
+//   relieve()     between passes, by the watermarks of the cache and of each session: a bounded
+//                 number of bytes a call, so that no step waits for more than a few pages' work.
+//
+// A demotion writes the page's new form into a buffer of its own first, where its rounding error is
+// known before anything is lost, and needs its new page before the old one goes. Budget for both is
+// held from the start, so demotions work in a full budget and current_bytes() never passes the
+// limit. Invariants: a plan is applied whole, drops first; a page that kv refuses to replace, or
+// that holds numbers no form can, is left as it is.
+// Threads: the engine's. Cost: the plans', plus the pages moved.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/session_memory.h"
+#include "kv/kv_cache.h"
+#include "policy/watermarks.h"
+
+namespace memdecay {
+
+class Evictor {
+ public:
+  /// One session's place: what it remembers, and the pages.
+  struct Seat {
+    SessionMemory* memory = nullptr;
+    Sequence* sequence = nullptr;
+  };
+
+  /// `group` is the one whose pages the memories judge. The cache outlives the evictor.
+  Evictor(KvCache& cache, LayerGroupId group);
+
+  /// Takes the buffer and the spare page out of the budget. False where it has no room for them.
+  [[nodiscard]] bool hold_spare();
+
+  /// Frees at least `bytes` of the session's own pages; false where its plan cannot.
+  [[nodiscard]] bool free_own(const Seat& seat, std::uint64_t bytes);
+  /// Frees at least `bytes` of the cache's budget where plans can; returns the bytes that came
+  /// back.
+  std::uint64_t free(std::span<const Seat> seats, std::uint64_t bytes);
+  /// Works towards the watermarks, at most about `most_bytes` of pages.
+  void relieve(std::span<const Seat> seats, std::uint64_t most_bytes);
+  /// Brings pages that were sealed since the last call to the session's fixed form.
+  void convert_sealed(const Seat& seat);
+
+  /// Bytes of the budget that are held here.
+  std::uint64_t held_bytes() const { return spare_.bytes() + buffer_charge_.bytes(); }
+  std::uint64_t drops() const { return drops_; }
+  std::uint64_t demotions() const { return demotions_; }
+
+ private:
+  void carry_out(const Seat& seat, const EvictionPlan& plan);
+  bool demote(const Seat& seat, Position first_position, KvFormat format);
+  void share_out(std::span<const Seat> seats, std::uint64_t excess, const PlanRequest& request);
+
+  KvCache& cache_;
+  LayerGroupId group_;
+  Watermarks watermarks_;
+  BudgetReservation spare_;          // of the page that a demotion makes
+  BudgetReservation buffer_charge_;  // pays for buffer_
+  std::vector<std::byte> buffer_;
+  std::vector<Position> positions_;  // of carry_out()
+  std::uint64_t drops_ = 0;
+  std::uint64_t demotions_ = 0;
+};
+
+}  // namespace memdecay

@@ -1,0 +1,119 @@
+// SessionMemory: what one session remembers, by whose rule.
+//
+// It stands between a session's sequence (which pages there are), its labels (what every token is)
+// and its eviction policy (what pages are worth). It moves no bytes: plan() proposes, the Evictor
+// carries out and says so with dropped() and demoted().
+//
+//     label(labels)                       what the tokens of the prompt are, from position 0
+//     cuts(begin, end)                    where pages must begin when these tokens are appended
+//     sync(view, size)                    after an append or a cut back: pages that came or changed
+//     observe(...)                        evidence of one pass
+//     plan(request) -> dropped(), demoted()
+//
+// Invariants: pages() is the view of the session's evictable layer group, entry for entry, after
+// sync(); every entry is tracked by the policy under an id of its own; an id stands for one page
+// and is used again only after the page is gone. Tokens past the labels are the answer being
+// written: recent dialogue, asked for by the assistant.
+// Threads: the engine's. Cost: sync O(pages changed), label O(pages + regions), others as
+// eviction_policy.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/paged_kv.h"
+#include "engine/prompt_labels.h"
+#include "kv/kv_budget.h"
+#include "policy/eviction_policy.h"
+#include "policy/watermarks.h"
+
+namespace memdecay {
+
+struct SessionMemoryOptions {
+  /// What a page costs in each form and what it loses there; bytes 0: not on offer.
+  std::array<FormCost, kPageFormCount> forms = {};
+  int page_tokens = 32;
+  KvFormat own_format = KvFormat::kF16;               ///< of pages as they are written
+  std::optional<KvFormat> fixed_form;                 ///< what every page becomes once it is sealed
+  bool evicts = true;                                 ///< else plans are never asked for
+  std::uint64_t budget_bytes = KvBudget::kUnlimited;  ///< of this session's evictable pages
+  WatermarkOptions watermarks = {};
+};
+
+class SessionMemory {
+ public:
+  struct Page {
+    Position first_position = 0;
+    std::int32_t filled = 0;
+    KvFormat format = KvFormat::kF16;
+    bool sealed = false;
+    TrackedPageId id;
+  };
+
+  SessionMemory(EvictionPolicyHandle policy, const SessionMemoryOptions& options);
+
+  void label(PromptLabels labels);
+  std::vector<Position> cuts(Position begin, Position end) const;
+  QueryPhase phase_at(Position position) const;
+
+  void sync(const PagedKvView& view, Position size);
+  /// Tells the time, in seconds on any clock; steps follow from sync().
+  void advance(double seconds);
+  /// `values` stand beside pages(): one number a page of the evictable group.
+  void observe(EvidenceKind kind, QueryPhase phase, std::span<const float> values);
+
+  EvictionPlan plan(const PlanRequest& request) const { return policy_->plan(request); }
+  /// Bytes by which the session's own budget would be passed with `tokens` more in pages that begin
+  /// at `cuts` borders beside those that fill up.
+  std::uint64_t missing_bytes(int tokens, std::size_t cuts) const;
+  /// What the session's own budget asks for now; budget_bytes >= tracked_bytes(): nothing.
+  PlanRequest demand() { return watermarks_.demand(tracked_bytes(), options_.budget_bytes); }
+  const Page& page(TrackedPageId id) const;
+  void dropped(std::span<const Position> first_positions);
+  void demoted(Position first_position, KvFormat format);
+
+  const SessionMemoryOptions& options() const { return options_; }
+  const std::vector<Page>& pages() const { return pages_; }
+  const PageMeta& meta(const Page& page) const { return metas_[page.id.index()]; }
+  const EvictionPolicy& policy() const { return *policy_; }
+  std::uint64_t tracked_bytes() const { return policy_->tracked_bytes(); }
+  /// Tokens whose pages were dropped, ever.
+  std::int64_t evicted_tokens() const { return evicted_tokens_; }
+  std::int64_t evicted_pages() const { return evicted_pages_; }
+
+  SessionMemory(SessionMemory&&) = default;
+  /// The same memory over the same pages, for a fork: evidence starts anew.
+  SessionMemory fork(EvictionPolicyHandle policy) const;
+
+ private:
+  std::size_t index_of(Position first_position) const;
+  const RegionSpan& region_at(std::size_t run) const { return labels_.regions[run]; }
+  std::size_t run_at(Position position) const;
+  void describe(const Page& page, PageMeta& meta) const;
+  void track(Page& page, bool is_new);
+  TrackedPageId take_id();
+  void release(const Page& page);
+  Position labelled() const;
+
+  EvictionPolicyHandle policy_;
+  SessionMemoryOptions options_;
+  Watermarks watermarks_;
+  PromptLabels labels_;
+  std::vector<Page> pages_;
+  std::vector<PageMeta> metas_;          // by id
+  std::vector<TrackedPageId> free_ids_;  // of pages that are gone
+  PolicyTime time_;
+  Position size_ = 0;
+  std::int64_t evicted_tokens_ = 0;
+  std::int64_t evicted_pages_ = 0;
+  std::vector<PageEvidence> batch_;  // of observe(): no allocation while tokens stream
+};
+
+/// The page form that a KV format is to the policy. REQUIRES: not kF32.
+PageForm form_of(KvFormat format);
+KvFormat format_of(PageForm form);
+
+}  // namespace memdecay

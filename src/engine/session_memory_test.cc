@@ -1,0 +1,180 @@
+#include "engine/session_memory.h"
+
+#include <gtest/gtest.h>
+
+#include "policy/make_policy.h"
+
+namespace memdecay {
+namespace {
+
+constexpr int kPageTokens = 16;
+
+SessionMemoryOptions memory_options() {
+  SessionMemoryOptions options;
+  options.page_tokens = kPageTokens;
+  options.forms[form_index(PageForm::kF16)] = {1000, 0};
+  options.forms[form_index(PageForm::kInt8)] = {560, 0.004F};
+  return options;
+}
+
+SessionMemory memory_with(const char* policy) {
+  PolicyOptions options;
+  options.memdecay.protection.newest_pages = 1;
+  options.memdecay.protection.sink_tokens = 0;
+  options.memdecay.protection.floor_share = 0;
+  return {make_policy(policy, options).value(), memory_options()};
+}
+
+/// A view as kv would show it: pages of the given fills, one after another.
+class Pages {
+ public:
+  explicit Pages(std::vector<int> fills) {
+    Position at = 0;
+    for (const int fill : fills) {
+      KvPageRef ref;
+      ref.first_position = at;
+      ref.filled = fill;
+      refs_.push_back(ref);
+      at += fill;
+    }
+    size_ = at;
+    layout_.page_tokens = kPageTokens;
+  }
+  PagedKvView view() const { return {&layout_, refs_, 0}; }
+  Position size() const { return size_; }
+  std::vector<KvPageRef>& refs() { return refs_; }
+
+ private:
+  KvPageLayout layout_;
+  std::vector<KvPageRef> refs_;
+  Position size_ = 0;
+};
+
+PromptLabels labels(std::vector<std::pair<int, Region>> runs) {
+  PromptLabels labels;
+  Position at = 0;
+  for (const auto& [tokens, region] : runs) {
+    RegionSpan span;
+    span.tokens = {at, at + tokens};
+    span.region = region;
+    labels.regions.push_back(span);
+    at += tokens;
+  }
+  labels.exact.assign(static_cast<std::size_t>(at), 0);
+  labels.phases.assign(static_cast<std::size_t>(at), QueryPhase::kTool);
+  return labels;
+}
+
+TEST(SessionMemory, PagesAreCutWhereRegionsChangeAndWhereTheAnswerBegins) {
+  SessionMemory memory = memory_with("memdecay");
+  EXPECT_TRUE(memory.cuts(0, 100).empty()) << "nothing is labelled";
+  memory.label(labels({{20, Region::kSystem}, {30, Region::kTool}, {10, Region::kOrdinary}}));
+  EXPECT_EQ(memory.cuts(0, 60), (std::vector<Position>{20, 50}));
+  EXPECT_EQ(memory.cuts(20, 50), (std::vector<Position>{20}));
+  EXPECT_EQ(memory.cuts(21, 50), (std::vector<Position>{}));
+  EXPECT_EQ(memory.cuts(55, 70), (std::vector<Position>{60}));
+  EXPECT_EQ(memory.cuts(60, 61), (std::vector<Position>{60}));
+  EXPECT_EQ(memory.cuts(61, 99), (std::vector<Position>{}));
+  EXPECT_EQ(memory.phase_at(59), QueryPhase::kTool);
+  EXPECT_EQ(memory.phase_at(60), QueryPhase::kAct);
+}
+
+TEST(SessionMemory, EveryPageIsTrackedWithItsRegion) {
+  SessionMemory memory = memory_with("memdecay");
+  memory.label(labels({{20, Region::kSystem}, {30, Region::kTool}}));
+  const Pages pages({16, 4, 16, 14, 3});
+  memory.sync(pages.view(), pages.size());
+  ASSERT_EQ(memory.pages().size(), 5U);
+  EXPECT_EQ(memory.tracked_bytes(), 5000U);
+  const Region expected[] = {Region::kSystem, Region::kSystem, Region::kTool, Region::kTool,
+                             Region::kRecent};
+  for (std::size_t i = 0; i < 5; ++i) {
+    const PageMeta& meta = memory.meta(memory.pages()[i]);
+    EXPECT_EQ(meta.region, expected[i]) << i;
+    EXPECT_EQ(meta.sealed, i != 4) << i;
+    EXPECT_EQ(meta.position, pages.view().pages[i].first_position);
+  }
+}
+
+TEST(SessionMemory, GrowthCutsAndDropsKeepItInStepWithTheView) {
+  SessionMemory memory = memory_with("window");
+  Pages pages({16, 16, 5});
+  memory.sync(pages.view(), pages.size());
+  const TrackedPageId last = memory.pages()[2].id;
+  Pages grown({16, 16, 16, 2});
+  memory.sync(grown.view(), grown.size());
+  EXPECT_EQ(memory.pages()[2].id, last) << "a page that grows stays the same page";
+  EXPECT_TRUE(memory.meta(memory.pages()[2]).sealed);
+  const std::vector<Position> gone = {16};
+  memory.dropped(gone);
+  EXPECT_EQ(memory.evicted_tokens(), 16);
+  EXPECT_EQ(memory.tracked_bytes(), 3000U);
+  grown.refs().erase(grown.refs().begin() + 1);
+  memory.sync(grown.view(), grown.size());
+  EXPECT_EQ(memory.pages().size(), 3U);
+  grown.refs().pop_back();
+  memory.sync(grown.view(), 48);
+  EXPECT_EQ(memory.pages().size(), 2U);
+  EXPECT_EQ(memory.tracked_bytes(), 2000U);
+}
+
+TEST(SessionMemory, ACutBackAndAnotherTailAreOtherPages) {
+  SessionMemory memory = memory_with("window");
+  const Pages first({16, 16, 16});
+  memory.sync(first.view(), 48);
+  const Pages cut({16, 4});
+  memory.sync(cut.view(), 20);
+  EXPECT_EQ(memory.tracked_bytes(), 2000U);
+  EXPECT_FALSE(memory.meta(memory.pages()[1]).sealed);
+  const Pages regrown({16, 4, 16});
+  memory.sync(regrown.view(), 36);
+  EXPECT_EQ(memory.pages()[2].first_position, 20);
+  EXPECT_EQ(memory.tracked_bytes(), 3000U);
+}
+
+TEST(SessionMemory, PlansNameThePagesOfTheView) {
+  SessionMemory memory = memory_with("window");
+  const Pages pages({16, 16, 16, 16});
+  memory.sync(pages.view(), pages.size());
+  PlanRequest request;
+  request.budget_bytes = 2000;
+  const EvictionPlan plan = memory.plan(request);
+  ASSERT_EQ(plan.actions.size(), 2U);
+  EXPECT_EQ(memory.page(plan.actions[0].page).first_position, 0);
+  EXPECT_EQ(memory.page(plan.actions[1].page).first_position, 16);
+}
+
+TEST(SessionMemory, DemotedPagesWeighLess) {
+  SessionMemory memory = memory_with("window");
+  const Pages pages({16, 16});
+  memory.sync(pages.view(), pages.size());
+  memory.demoted(0, KvFormat::kInt8);
+  EXPECT_EQ(memory.tracked_bytes(), 1560U);
+  EXPECT_EQ(memory.pages()[0].format, KvFormat::kInt8);
+}
+
+TEST(SessionMemory, LabelsThatComeLaterReachThePagesThatAreThere) {
+  SessionMemory memory = memory_with("memdecay");
+  const Pages pages({16, 16});
+  memory.sync(pages.view(), pages.size());
+  EXPECT_EQ(memory.meta(memory.pages()[0]).region, Region::kRecent);
+  memory.label(labels({{16, Region::kSystem}, {16, Region::kOrdinary}}));
+  EXPECT_EQ(memory.meta(memory.pages()[0]).region, Region::kSystem);
+  EXPECT_EQ(memory.meta(memory.pages()[1]).region, Region::kOrdinary);
+}
+
+TEST(SessionMemory, EvidenceReachesThePagesThatItIsAbout) {
+  SessionMemory memory = memory_with("h2o");
+  const Pages pages({16, 16, 16});
+  memory.sync(pages.view(), pages.size());
+  const std::vector<float> mass = {0.7F, 0.1F, 0.2F};
+  memory.observe(EvidenceKind::kAttentionMass, QueryPhase::kAct, mass);
+  PlanRequest request;
+  request.budget_bytes = 2000;
+  const EvictionPlan plan = memory.plan(request);
+  ASSERT_EQ(plan.actions.size(), 1U);
+  EXPECT_EQ(memory.page(plan.actions[0].page).first_position, 16) << "the least attention";
+}
+
+}  // namespace
+}  // namespace memdecay

@@ -1,0 +1,146 @@
+#include "eval/player.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "engine/prompt_labels.h"
+#include "engine/replay.h"
+
+namespace memdecay {
+namespace {
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string content_text(const nlohmann::ordered_json& message) {
+  const auto content = message.find("content");
+  if (content != message.end() && content->is_string()) return content->get<std::string>();
+  const auto calls = message.find("tool_calls");
+  return calls == message.end() ? std::string() : calls->dump();
+}
+
+}  // namespace
+
+double PlayedTurn::ms_per_token() const {
+  if (step_ns.empty()) return 0;
+  const auto sum = std::accumulate(step_ns.begin(), step_ns.end(), std::int64_t{0});
+  return static_cast<double>(sum) / static_cast<double>(step_ns.size()) / 1e6;
+}
+
+Result<std::unique_ptr<Player>> Player::open(Engine& engine, nlohmann::ordered_json conversation,
+                                             const PlayOptions& options) {
+  const auto messages =
+      conversation.is_object() ? conversation.find("messages") : conversation.end();
+  if (messages == conversation.end() || !messages->is_array()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "the conversation is no JSON object with a list \"messages\"");
+  }
+  std::unique_ptr<Player> player(new Player(engine, options));
+  for (std::size_t i = 0; i < messages->size(); ++i) {
+    const auto& message = (*messages)[i];
+    const auto role = message.is_object() ? message.find("role") : message.end();
+    if (role == message.end() || !role->is_string()) {
+      return make_status(StatusCode::kInvalidArgument,
+                         "message {} is no JSON object with a \"role\"", i);
+    }
+    if (*role == "assistant") player->answers_.push_back(i);
+  }
+  if (player->answers_.empty()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "the conversation has no assistant message, so there is no turn to play");
+  }
+  player->conversation_ = std::move(conversation);
+  MEMDECAY_ASSIGN_OR_RETURN(player->session_, engine.open_session());
+  return player;
+}
+
+Result<Prompt> Player::render(std::size_t messages, bool add_generation_prompt) const {
+  nlohmann::ordered_json head = conversation_;
+  auto& list = head["messages"];
+  list.erase(list.begin() + static_cast<std::ptrdiff_t>(messages), list.end());
+  MEMDECAY_ASSIGN_OR_RETURN(Prompt prompt,
+                            render_prompt(engine_.model(), head, add_generation_prompt));
+  replay_held_ids(engine_.model(), session_->tokens(), prompt);
+  return prompt;
+}
+
+Status Player::extend(std::span<const TokenId> tokens) {
+  return engine_.extend(*session_, tokens, std::numeric_limits<int>::max(),
+                        [](int, std::span<const float>) {});
+}
+
+Status Player::force(std::size_t answer, PlayedTurn& turn) {
+  MEMDECAY_ASSIGN_OR_RETURN(const Prompt input, render(answer, true));
+  MEMDECAY_ASSIGN_OR_RETURN(const Prompt whole, render(answer + 1, false));
+  const std::span<const TokenId> tokens(whole.tokens);
+  const auto parted =
+      std::mismatch(input.tokens.begin(), input.tokens.end(), tokens.begin(), tokens.end());
+  const auto input_end = static_cast<std::size_t>(parted.second - tokens.begin());
+  if (session_->memory() != nullptr) {
+    MEMDECAY_ASSIGN_OR_RETURN(PromptLabels labels, label_prompt(whole));
+    engine_.label(*session_, std::move(labels));
+  }
+  const auto held = static_cast<std::size_t>(engine_.match_prefix(*session_, tokens));
+  turn.reused_tokens = static_cast<int>(std::min(held, input_end));
+  turn.new_tokens = static_cast<int>(input_end) - turn.reused_tokens;
+  turn.computed_tokens = static_cast<int>(tokens.size() - held);
+  const std::int64_t begin = now_ns();
+  if (held < input_end) MEMDECAY_RETURN_IF_ERROR(extend(tokens.subspan(held, input_end - held)));
+  turn.prompt_ns = now_ns() - begin;
+  for (std::size_t i = std::max(held, input_end); i < tokens.size(); ++i) {
+    const std::int64_t step = now_ns();
+    MEMDECAY_RETURN_IF_ERROR(extend(tokens.subspan(i, 1)));
+    turn.step_ns.push_back(now_ns() - step);
+  }
+  turn.generated_tokens = static_cast<int>(turn.step_ns.size());
+  turn.text = content_text(conversation_["messages"][answer]);
+  return Status();
+}
+
+Status Player::generate(std::size_t answer, PlayedTurn& turn) {
+  MEMDECAY_ASSIGN_OR_RETURN(Prompt input, render(answer, true));
+  GenerationRequest request;
+  request.session = session_.get();
+  if (session_->memory() != nullptr) {
+    MEMDECAY_ASSIGN_OR_RETURN(request.labels, label_prompt(input));
+  }
+  request.prompt = std::move(input.tokens);
+  request.max_new_tokens = options_.generate_tokens;
+  request.sampling = options_.sampling;
+  MEMDECAY_ASSIGN_OR_RETURN(const GenerationResult result, engine_.generate(std::move(request)));
+  MEMDECAY_RETURN_IF_ERROR(result.status);
+  turn.reused_tokens = result.reused_tokens;
+  turn.new_tokens = result.prompt_tokens - result.reused_tokens;
+  turn.computed_tokens = result.computed_tokens;
+  turn.generated_tokens = static_cast<int>(result.tokens.size());
+  turn.prompt_ns = result.prompt_ns;
+  turn.step_ns = result.step_ns;
+  turn.text = result.text;
+  conversation_["messages"][answer] = {{"role", "assistant"}, {"content", result.text}};
+  return Status();
+}
+
+Result<std::optional<PlayedTurn>> Player::next() {
+  if (next_ == answers_.size()) return std::optional<PlayedTurn>();
+  PlayedTurn turn;
+  turn.turn = static_cast<int>(next_) + 1;
+  engine_.reset_peak_bytes();
+  const SessionMemory* memory = session_->memory();
+  const std::int64_t evicted_before = memory != nullptr ? memory->evicted_tokens() : 0;
+  const std::size_t answer = answers_[next_];
+  MEMDECAY_RETURN_IF_ERROR(options_.generate_tokens > 0 ? generate(answer, turn)
+                                                        : force(answer, turn));
+  ++next_;
+  turn.evicted_tokens = memory != nullptr ? memory->evicted_tokens() - evicted_before : 0;
+  turn.live_bytes = engine_.cache().budget().current_bytes();
+  turn.peak_bytes = engine_.cache().budget().peak_bytes();
+  return std::optional<PlayedTurn>(std::move(turn));
+}
+
+}  // namespace memdecay

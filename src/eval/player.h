@@ -1,0 +1,72 @@
+// Player: plays a recorded conversation through one session, turn by turn, and says what each turn
+// cost.
+//
+// A turn is one assistant message: everything before it is the turn's input. Either the recorded
+// answer is forced, token by token, as if the model had written it; or the model writes its own,
+// which takes the recorded one's place in the history that follows. Every turn sends the whole
+// history again, as clients do. One thread, the engine's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/prompt.h"
+
+namespace memdecay {
+
+struct PlayOptions {
+  /// Most tokens of an answer that the model writes itself; 0: the recorded answers are forced.
+  int generate_tokens = 0;
+  SamplingOptions sampling;
+};
+
+struct PlayedTurn {
+  int turn = 0;              ///< from 1
+  int new_tokens = 0;        ///< of the input, never seen before
+  int reused_tokens = 0;     ///< of the input, in the session already, evicted ones included
+  int computed_tokens = 0;   ///< rows of forward passes
+  int generated_tokens = 0;  ///< written, or forced
+  std::int64_t evicted_tokens = 0;
+  std::uint64_t live_bytes = 0;  ///< of the budget, at the turn's end
+  std::uint64_t peak_bytes = 0;  ///< the most of this turn
+  std::int64_t prompt_ns = 0;
+  std::vector<std::int64_t> step_ns;  ///< of each decode step
+  std::string text;
+
+  double ms_per_token() const;
+};
+
+class Player {
+ public:
+  /// `conversation` is {"messages", "tools"}; kInvalidArgument says what it lacks. The engine
+  /// outlives the player.
+  static Result<std::unique_ptr<Player>> open(Engine& engine, nlohmann::ordered_json conversation,
+                                              const PlayOptions& options);
+
+  int turns() const { return static_cast<int>(answers_.size()); }
+  /// Plays the next turn; nothing when all are played.
+  Result<std::optional<PlayedTurn>> next();
+  const Session& session() const { return *session_; }
+
+ private:
+  Player(Engine& engine, const PlayOptions& options) : engine_(engine), options_(options) {}
+  /// The first `messages` messages, as the model's template renders them.
+  Result<Prompt> render(std::size_t messages, bool add_generation_prompt) const;
+  Status force(std::size_t answer, PlayedTurn& turn);
+  Status generate(std::size_t answer, PlayedTurn& turn);
+  Status extend(std::span<const TokenId> tokens);
+
+  Engine& engine_;
+  PlayOptions options_;
+  nlohmann::ordered_json conversation_;
+  std::vector<std::size_t> answers_;  ///< indices of assistant messages
+  std::unique_ptr<Session> session_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace memdecay

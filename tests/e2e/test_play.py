@@ -1,0 +1,94 @@
+"""play: a conversation of any length through a fixed number of bytes, and what every turn says about it."""
+
+import json
+
+import pytest
+from program import fails, memdecay, misused, succeeds
+
+pytestmark = pytest.mark.model("smollm2")
+MIB = 1 << 20
+POLICIES = ("memdecay", "memdecay-classic", "window", "sinks", "uniform", "recompute", "h2o", "tova", "keydiff", "lru", "random")
+
+
+def conversation(turns: int) -> dict:
+    messages = [{"role": "system", "content": "You are a clerk. The vault code is K7-4413."}]
+    for turn in range(turns):
+        messages.append({"role": "user", "content": f"Order {1000 + turn} came in with {turn % 7} boxes. Note it down and say so in one sentence."})
+        messages.append({"role": "assistant", "content": f"Order {1000 + turn} with {turn % 7} boxes is noted down."})
+    return {"messages": messages}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("play") / "conversation.json"
+    path.write_text(json.dumps(conversation(14)))
+    return path
+
+
+def play(file, *arguments) -> list[dict]:
+    return [json.loads(line) for line in succeeds("play", "-m", "smollm2", "-t", 1, "--messages", file, "--json", *arguments).splitlines()]
+
+
+def test_a_recorded_conversation_without_a_budget(file):
+    turns = play(file, "--recorded")
+    assert [turn["turn"] for turn in turns] == list(range(1, 15))
+    for turn in turns:
+        assert list(turn) == ["turn", "new_tokens", "reused_tokens", "computed_tokens", "generated_tokens", "evicted_tokens", "live_bytes",
+                              "peak_bytes", "pages", "prompt_ms", "ms_per_token", "text"]
+        assert turn["computed_tokens"] == turn["new_tokens"] + turn["generated_tokens"]
+        assert turn["evicted_tokens"] == 0 and turn["live_bytes"] <= turn["peak_bytes"] and turn["ms_per_token"] > 0
+        assert "noted down" in turn["text"]
+    held = turns[0]["new_tokens"] + turns[0]["generated_tokens"]
+    for turn in turns[1:]:
+        assert turn["reused_tokens"] == held
+        held += turn["new_tokens"] + turn["generated_tokens"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_keeps_the_budget_and_computes_only_what_is_new(file, policy):
+    budget = 10 * MIB
+    free = play(file, "--recorded")
+    turns = play(file, "--recorded", "--kv-budget", budget, "--policy", policy, "--protect-prefix")
+    assert [turn["computed_tokens"] for turn in turns] == [turn["computed_tokens"] for turn in free]
+    assert max(turn["peak_bytes"] for turn in turns) <= budget
+    assert sum(turn["evicted_tokens"] for turn in turns) > 0 or any(set(turn["pages"]["by_state"]) - {"fp16", "gone"} for turn in turns)
+
+
+def test_the_model_writes_its_own_turns(file):
+    turns = play(file, "--generate", 12, "--kv-budget", 10 * MIB)
+    assert len(turns) == 14 and all(0 < turn["generated_tokens"] <= 12 for turn in turns)
+    assert all(turn["peak_bytes"] <= 10 * MIB for turn in turns)
+    again = play(file, "--generate", 12, "--kv-budget", 10 * MIB)
+    assert [turn["text"] for turn in again] == [turn["text"] for turn in turns]
+
+
+@pytest.mark.parametrize("form", ["int8", "k8v4", "int4"])
+def test_a_fixed_form_takes_fewer_bytes(file, form):
+    free = play(file, "--recorded")
+    turns = play(file, "--recorded", "--kv-format", form)
+    states = turns[-1]["pages"]["by_state"]
+    assert states[form] > states.get("fp16", 0) and states["gone"] == 0
+    assert turns[-1]["live_bytes"] < 0.7 * free[-1]["live_bytes"]
+
+
+def test_policy_none_says_when_it_is_full(file):
+    assert "is full" in fails_with_output("play", "-m", "smollm2", "-t", 1, "--messages", file, "--recorded", "--policy", "none", "--kv-budget", "4MiB")
+
+
+def fails_with_output(*arguments) -> str:
+    ended = memdecay(*arguments)
+    assert ended.status == 1, ended
+    return ended.err
+
+
+def test_what_is_wrong_with_a_file_or_flags_is_said(tmp_path):
+    bad = tmp_path / "bad.json"
+    for text, sentence in [("{", "not valid JSON"), ("[]", '"messages"'), ('{"messages": [{"role": "user", "content": "x"}]}', "no assistant message"),
+                           ('{"messages": [7]}', "message 0")]:
+        bad.write_text(text)
+        assert sentence in fails("play", "-m", "smollm2", "--messages", bad, "--recorded")
+    assert "nowhere.json" in fails("play", "-m", "smollm2", "--messages", tmp_path / "nowhere.json", "--recorded")
+    bad.write_text(json.dumps(conversation(1)))
+    assert "policy" in fails("play", "-m", "smollm2", "--messages", bad, "--recorded", "--policy", "best")
+    misused("play", "-m", "smollm2", "--messages", bad)
+    misused("play", "-m", "smollm2", "--messages", bad, "--recorded", "--kv-format", "int3")
