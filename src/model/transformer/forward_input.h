@@ -14,6 +14,34 @@
 
 namespace memdecay {
 
+/// What the attention of one query says about a page, over the probed heads.
+struct PageEvidence {
+  /// Deletion error of a head: how much its output changes, relative to the output's own length,
+  /// when the page is not there. At most kMaxDeletionError.
+  float mean_error = 0;
+  float max_error = 0;
+  float mean_mass = 0;  ///< share of a head's attention; sums to 1 over the pages
+};
+
+/// Asks for the evidence of one row of a slice. Only layers without a window are probed, and of
+/// those only every `stride`-th in one pass: counted from 0, layer n where n % stride == phase. A
+/// caller that moves the phase with each step sees every layer once in `stride` steps, at the same
+/// cost a step where stride divides their number.
+struct PageProbe {
+  int row = -1;  ///< within the slice; -1 for its last
+  int stride = 1;
+  int phase = 0;                  ///< 0 <= phase < stride
+  std::span<PageEvidence> pages;  ///< out, one per page of the view of the group without a window
+  /// Out: query heads over all probed layers; 0 where the phase met no layer, and then the evidence
+  /// is zero and says nothing. Passes join exactly: means by heads, maxima by their maximum.
+  int heads = 0;
+};
+
+/// The cap of the deletion error, and its value where it has no meaning: a page that got all
+/// attention leaves no output to compare with. 1 is a change as large as the output, so whatever
+/// lies up here is ruinous alike.
+inline constexpr float kMaxDeletionError = 16.0F;
+
 struct SequenceSlice {
   int first_row = 0;
   int rows = 0;
@@ -23,6 +51,7 @@ struct SequenceSlice {
   /// from this slice's queries, summed over rows, heads and the group's layers (the total is rows *
   /// heads * layers of the group).
   std::span<float* const> page_mass;
+  PageProbe* probe = nullptr;  ///< optional; changes no bit of the pass's results
 };
 
 struct ForwardInput {

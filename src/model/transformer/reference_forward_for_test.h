@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -19,6 +20,21 @@ namespace memdecay {
 class ReferenceForward {
  public:
   using Vector = std::vector<double>;
+  /// What the attention of one layer reads for the query at one position: queries of all heads, and
+  /// keys and values of all positions.
+  struct AttentionInput {
+    int layer;
+    std::size_t position;
+    const Vector& q;
+    const std::vector<Vector>& keys;
+    const std::vector<Vector>& values;
+  };
+  struct Tokens {
+    std::size_t begin, end;
+  };
+  /// Called before each attention, where set.
+  std::function<void(const AttentionInput&)> on_attention;
+
   ReferenceForward(const GgufFile& file, const ModelConfig& config)
       : config_(config), tensors_(ModelTensors::find(file, config).value()) {}
 
@@ -39,6 +55,38 @@ class ReferenceForward {
         config_.has_tied_output ? tensors_.token_embedding() : tensors_.output();
     for (const Vector& row : x) result.push_back(multiply(head, norm(row, tensors_.output_norm())));
     return result;
+  }
+
+  /// Output of all heads, as if the tokens of `without` were not there; 0 where nothing is left.
+  Vector attend(const AttentionInput& input, Tokens without = {0, 0}) const {
+    const auto dim = static_cast<std::size_t>(config_.head_dim);
+    const std::size_t group = static_cast<std::size_t>(config_.heads / config_.kv_heads);
+    const std::size_t window = config_.is_sliding(input.layer)
+                                   ? static_cast<std::size_t>(config_.sliding_window)
+                                   : input.keys.size();
+    const std::size_t first = input.position + 1 > window ? input.position + 1 - window : 0;
+    Vector out(input.q.size());
+    for (std::size_t head = 0; head < input.q.size() / dim; ++head) {
+      const std::size_t kv = head / group * dim;
+      Vector scores;
+      double max = -1e300, sum = 0;
+      for (std::size_t t = first; t <= input.position; ++t) {
+        double score = 0;
+        for (std::size_t i = 0; i < dim; ++i)
+          score += input.q[head * dim + i] * input.keys[t][kv + i];
+        scores.push_back(score * static_cast<double>(config_.query_scale));
+        max = std::max(max, scores.back());
+      }
+      for (std::size_t t = first; t <= input.position; ++t) {
+        const bool gone = t >= without.begin && t < without.end;
+        sum += scores[t - first] = gone ? 0.0 : std::exp(scores[t - first] - max);
+      }
+      for (std::size_t t = first; t <= input.position && sum > 0; ++t) {
+        for (std::size_t i = 0; i < dim; ++i)
+          out[head * dim + i] += scores[t - first] / sum * input.values[t][kv + i];
+      }
+    }
+    return out;
   }
 
  private:
@@ -100,33 +148,6 @@ class ReferenceForward {
     }
   }
 
-  Vector attend(const Vector& q, const std::vector<Vector>& keys, const std::vector<Vector>& vs,
-                std::size_t position, int layer) {
-    const auto dim = static_cast<std::size_t>(config_.head_dim);
-    const std::size_t group = static_cast<std::size_t>(config_.heads / config_.kv_heads);
-    const std::size_t window =
-        config_.is_sliding(layer) ? static_cast<std::size_t>(config_.sliding_window) : keys.size();
-    const std::size_t first = position + 1 > window ? position + 1 - window : 0;
-    Vector out(q.size());
-    for (std::size_t head = 0; head < q.size() / dim; ++head) {
-      const std::size_t kv = head / group * dim;
-      Vector scores;
-      double max = -1e300, sum = 0;
-      for (std::size_t t = first; t <= position; ++t) {
-        double score = 0;
-        for (std::size_t i = 0; i < dim; ++i) score += q[head * dim + i] * keys[t][kv + i];
-        scores.push_back(score * static_cast<double>(config_.query_scale));
-        max = std::max(max, scores.back());
-      }
-      for (double& score : scores) sum += score = std::exp(score - max);
-      for (std::size_t t = first; t <= position; ++t) {
-        for (std::size_t i = 0; i < dim; ++i)
-          out[head * dim + i] += scores[t - first] / sum * vs[t][kv + i];
-      }
-    }
-    return out;
-  }
-
   double activate(double x) const {
     if (config_.activation == GateActivation::kSilu) return x / (1 + std::exp(-x));
     return 0.5 * x *
@@ -150,7 +171,9 @@ class ReferenceForward {
       prepare_heads(k.back(), t.key_norm, layer, static_cast<Position>(position));
     }
     for (std::size_t position = 0; position < x.size(); ++position) {
-      Vector out = multiply(t.attention_output, attend(q[position], k, v, position, layer));
+      const AttentionInput input{layer, position, q[position], k, v};
+      if (on_attention) on_attention(input);
+      Vector out = multiply(t.attention_output, attend(input));
       add(x[position], config_.has_post_norms ? norm(out, t.post_attention_norm) : out);
       const Vector normed = norm(x[position], t.feed_forward_norm);
       Vector gate = multiply(t.gate, normed);

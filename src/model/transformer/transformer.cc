@@ -42,6 +42,7 @@ Transformer::Transformer(const ModelConfig& config, const ModelWeights& weights,
       team_(team),
       workspace_(std::move(workspace)),
       attention_(groups, config.heads, kernels, workspace_, team.size()),
+      probe_(groups, config.heads, kernels, workspace_, team.size()),
       angles_(config, weights.rope_divisors) {}
 
 Status Transformer::forward(const ForwardInput& input) {
@@ -56,8 +57,10 @@ Status Transformer::forward(const ForwardInput& input) {
   MEMDECAY_CHECK(row == rows_);
   angles_.compute(std::span(workspace_.positions).first(to_size(rows_)));
   MEMDECAY_RETURN_IF_ERROR(attention_.begin(input));
+  MEMDECAY_RETURN_IF_ERROR(probe_.begin(input));
   team_.run([&](Member& member) { run_layers(member, input); });
   attention_.end();
+  probe_.end();
   return Status();
 }
 
@@ -99,6 +102,11 @@ void Transformer::attention_block(Member& member, int layer) {
   if (attention_.needs_merge(layer)) {
     attention_.merge(member, layer);
     member.barrier();
+  }
+  if (probe_.probes(layer)) {
+    probe_.attend_pages(member, layer);
+    member.barrier();
+    probe_.weigh_pages(member, layer);
   }
   quantize_columns(member, workspace_.attended, config_.heads * config_.head_dim, rows_);
   member.barrier();

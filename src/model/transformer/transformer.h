@@ -3,13 +3,15 @@
 // One forward() walks every layer once with the whole team of threads. A layer is a few phases
 // between barriers:
 //
-//   norm, quantize | q k v | rope, store K V | attention | (merge) | quantize | output projection +
-//   residual norm, quantize | gate, up | activation, quantize | down projection + residual
+//   norm, quantize | q k v | rope, store K V | attention | (merge) | (probe) | quantize |
+//   output projection + residual, norm, quantize | gate, up | activation, quantize |
+//   down projection + residual
 //
 // Determinism: a token's hidden state and logits depend on its own sequence only: not on the number
 // of threads, on how a prompt was cut into passes, on who else is in the batch, nor on where pages
 // lie. The same bits come out. Knows no cache policy: it writes K and V where the views say and
-// reads what they show.
+// reads what they show. A slice may ask for evidence about its pages (PageProbe), which costs time
+// and changes no bit of the results.
 //
 // Methods: pre-norm transformer with grouped-query attention (Ainslie et al. 2023), rotary
 // positions (Su et al. 2021), gated feed-forward (Shazeer 2020). One caller at a time; results stay
@@ -19,6 +21,7 @@
 #include <memory>
 
 #include "kernels/kernel_table.h"
+#include "model/transformer/deletion_probe.h"
 #include "model/transformer/forward_input.h"
 #include "model/transformer/layer_groups.h"
 #include "model/transformer/model_weights.h"
@@ -98,6 +101,7 @@ class Transformer {
   ThreadTeam& team_;
   Workspace workspace_;
   PagedAttention attention_;
+  DeletionProbe probe_;
   RopeAngles angles_;
   int rows_ = 0;
 };
