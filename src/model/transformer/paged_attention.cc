@@ -129,7 +129,8 @@ void PagedAttention::attend_item(const AttentionPlan::Item& item, int layer, int
   const std::ptrdiff_t row_stride = std::ptrdiff_t{kv_heads_} * group_ * head_dim_;
   AttentionArgs args;
   args.layout = &layout_of(layer);
-  args.head_offset = args.layout->head_offset(place.layer_in_group, item.kv_head);
+  args.layer = place.layer_in_group;
+  args.kv_head = item.kv_head;
   args.window = groups_.groups[place.group.index()].window;
   args.q = workspace_.q + item.first_row * row_stride +
            std::ptrdiff_t{item.kv_head} * group_ * head_dim_;
