@@ -6,7 +6,6 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <random>
 #include <span>
@@ -187,12 +186,13 @@ BENCHMARK(replace_twice);
 void pack_four_pages(benchmark::State& state) {
   const auto cache = make_cache(32);
   auto sequence = cache->try_create_sequence();
-  const std::vector<Position> cuts{8, 16, 24, 32};
-  need(static_cast<bool>(sequence->try_append(33, cuts)));
+  const std::vector<Position> pages{0, 8, 16, 24};
+  need(static_cast<bool>(sequence->try_append(32, std::span(pages).subspan(1))));
+  need(static_cast<bool>(sequence->try_append(1, std::vector<Position>{32})));
   touch_new_pages(*sequence, 0);
   for (auto _ : state) {
     auto fork = sequence->try_fork();
-    need(static_cast<bool>(fork->pack_pages(std::span(std::array<Position, 4>{0, 8, 16, 24}))));
+    need(static_cast<bool>(fork->pack_pages(pages)));
   }
 }
 BENCHMARK(pack_four_pages);
