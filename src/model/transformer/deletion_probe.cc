@@ -94,7 +94,7 @@ void DeletionProbe::add_request(const SequenceSlice& slice) {
   MEMDECAY_CHECK(probe.stride >= 1 && probe.phase >= 0 && probe.phase < probe.stride);
   MEMDECAY_CHECK(probe.row >= -1 && probe.row < slice.rows);
   probe.heads = 0;
-  std::fill(probe.pages.begin(), probe.pages.end(), PageEvidence());
+  std::fill(probe.pages.begin(), probe.pages.end(), PageAttention());
   if (layer_group_ < 0) return;
   const int pages = static_cast<int>(slice.views[to_size(layer_group_)].pages.size());
   MEMDECAY_CHECK(probe.pages.size() == to_size(pages));

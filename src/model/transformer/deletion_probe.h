@@ -42,7 +42,7 @@ class DeletionProbe {
   DeletionProbe(const LayerGroups& groups, int heads, const KernelTable& kernels,
                 const Workspace& workspace, int threads);
 
-  /// REQUIRES: probes are within their slices, one PageEvidence per page.
+  /// REQUIRES: probes are within their slices, one PageAttention per page.
   Status begin(const ForwardInput& input);
   /// Whether some slice asks for this layer: if not, there is nothing to do for it.
   bool probes(int layer) const;

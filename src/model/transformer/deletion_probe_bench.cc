@@ -84,7 +84,7 @@ class DeepContext {
   std::vector<AnonymousMemory> slabs_;
   std::vector<std::vector<KvPageRef>> refs_;
   std::vector<PagedKvView> views_;
-  std::vector<PageEvidence> evidence_;
+  std::vector<PageAttention> evidence_;
   SequenceSlice slice_;
 };
 

@@ -117,13 +117,13 @@ class NaiveEvidence {
       if (input.position == position_ && !config_.is_sliding(input.layer)) look(reference, input);
     };
     reference.logits(tokens);
-    for (PageEvidence& page : evidence_) {
+    for (PageAttention& page : evidence_) {
       page.mean_error /= static_cast<float>(heads_);
       page.mean_mass /= static_cast<float>(heads_);
     }
   }
 
-  const std::vector<PageEvidence>& pages() const { return evidence_; }
+  const std::vector<PageAttention>& pages() const { return evidence_; }
   int heads() const { return heads_; }
 
  private:
@@ -156,7 +156,7 @@ class NaiveEvidence {
   const ModelConfig& config_;
   std::size_t position_;
   std::span<const KvPageRef> pages_;
-  std::vector<PageEvidence> evidence_;
+  std::vector<PageAttention> evidence_;
   int heads_ = 0;
 };
 
@@ -185,7 +185,7 @@ TEST_P(DeletionProbeForwardTest, EqualsDeletingPagesFromTheNaivePass) {
   for (const Pass& pass : passes) {
     const auto begin = to_size(sequence.size);
     SequenceSlice slice = model.append(sequence, 0, pass.rows, pass.seal);
-    std::vector<PageEvidence> actual(slice.views[0].pages.size());
+    std::vector<PageAttention> actual(slice.views[0].pages.size());
     PageProbe probe{pass.row, 1, 0, actual};
     slice.probe = &probe;
     model.forward(std::span(tokens).subspan(begin, to_size(pass.rows)), std::span(&slice, 1));
@@ -194,7 +194,7 @@ TEST_P(DeletionProbeForwardTest, EqualsDeletingPagesFromTheNaivePass) {
                                  begin + to_size(row), sequence.refs[0]);
     EXPECT_EQ(probe.heads, expected.heads());
     for (std::size_t page = 0; page < actual.size(); ++page) {
-      const PageEvidence& truth = expected.pages()[page];
+      const PageAttention& truth = expected.pages()[page];
       EXPECT_NEAR(actual[page].mean_error, truth.mean_error, 1e-6F + 1e-3F * truth.mean_error);
       EXPECT_NEAR(actual[page].max_error, truth.max_error, 1e-6F + 1e-3F * truth.max_error);
       EXPECT_NEAR(actual[page].mean_mass, truth.mean_mass, 1e-6F + 1e-3F * truth.mean_mass);
@@ -217,7 +217,7 @@ MixedRun mixed_run(std::span<const std::byte> bytes, int threads, bool probing) 
   const int rows_of[3][4] = {{90, 1, 1, 1}, {17, 30, 1, 1}, {1, 1, 100, 1}};
   for (int step = 0; step < 4; ++step) {
     std::vector<SequenceSlice> slices;
-    std::vector<PageEvidence> evidence[3];
+    std::vector<PageAttention> evidence[3];
     PageProbe probes[3];
     int rows = 0;
     for (int number = 0; number < 3; ++number) {
@@ -231,7 +231,7 @@ MixedRun mixed_run(std::span<const std::byte> bytes, int threads, bool probing) 
     }
     model.forward(random_tokens(rows, 30 + static_cast<std::uint32_t>(step)), slices);
     for (const auto& pages : evidence) {
-      for (const PageEvidence& page : pages)
+      for (const PageAttention& page : pages)
         run.evidence.insert(run.evidence.end(), {page.mean_error, page.max_error, page.mean_mass});
     }
     const auto logits = model.logits(std::min(rows, 64));

@@ -139,8 +139,8 @@ double length(const std::vector<double>& x) {
 }
 
 /// Deletes each page in turn and looks at what comes out.
-std::vector<PageEvidence> naive_evidence(const Sequence& s, int row,
-                                         const std::vector<int>& layers) {
+std::vector<PageAttention> naive_evidence(const Sequence& s, int row,
+                                          const std::vector<int>& layers) {
   const double heads = static_cast<double>(layers.size()) * s.shape.heads;
   std::vector<double> error_sum(s.refs.size()), error_max(s.refs.size()), mass(s.refs.size());
   for (const int layer : layers) {
@@ -161,7 +161,7 @@ std::vector<PageEvidence> naive_evidence(const Sequence& s, int row,
       }
     }
   }
-  std::vector<PageEvidence> result;
+  std::vector<PageAttention> result;
   for (std::size_t page = 0; page < s.refs.size(); ++page) {
     result.push_back({static_cast<float>(error_sum[page]), static_cast<float>(error_max[page]),
                       static_cast<float>(mass[page])});
@@ -206,21 +206,21 @@ void run_probe(const std::vector<const Sequence*>& sequences, const std::vector<
 }
 
 struct Probed {
-  std::vector<PageEvidence> pages;
+  std::vector<PageAttention> pages;
   int heads;
 };
 
 Probed probe_one(const Sequence& sequence, int row, int stride, int phase, int threads = 2,
                  const KernelTable& kernels = best_kernels()) {
-  Probed result{std::vector<PageEvidence>(sequence.refs.size()), -1};
+  Probed result{std::vector<PageAttention>(sequence.refs.size()), -1};
   PageProbe probe{row, stride, phase, result.pages};
   run_probe({&sequence}, {&probe}, threads, kernels);
   result.heads = probe.heads;
   return result;
 }
 
-void expect_near(const std::vector<PageEvidence>& actual, const std::vector<PageEvidence>& expected,
-                 float tolerance) {
+void expect_near(const std::vector<PageAttention>& actual,
+                 const std::vector<PageAttention>& expected, float tolerance) {
   ASSERT_EQ(actual.size(), expected.size());
   const auto near = [&](float a, float b, std::size_t page) {
     EXPECT_NEAR(a, b, 1e-7F + tolerance * b) << "page " << page;
@@ -232,7 +232,7 @@ void expect_near(const std::vector<PageEvidence>& actual, const std::vector<Page
   }
 }
 
-void expect_same_bits(const std::vector<PageEvidence>& a, const std::vector<PageEvidence>& b) {
+void expect_same_bits(const std::vector<PageAttention>& a, const std::vector<PageAttention>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t page = 0; page < a.size(); ++page) {
     EXPECT_EQ(a[page].mean_error, b[page].mean_error);
@@ -277,7 +277,7 @@ TEST(DeletionProbeTest, MassSumsToOneAndPagesNotVisibleHaveNone) {
   sequence.store();
   const Probed probed = probe_one(sequence, 3, 1, 0);
   float mass = 0;
-  for (const PageEvidence& page : probed.pages) mass += page.mean_mass;
+  for (const PageAttention& page : probed.pages) mass += page.mean_mass;
   EXPECT_NEAR(mass, 1.0F, 1e-6F);
   EXPECT_GT(probed.pages[2].mean_mass, 0.0F);
   for (const std::size_t page : {3U, 4U}) {  // in the future of row 3; empty
@@ -328,7 +328,7 @@ TEST(DeletionProbeTest, AnOutputOfZeroLosesNothing) {
   std::fill(sequence.values.begin(), sequence.values.end(), 0.0F);
   sequence.store();
   const Probed probed = probe_one(sequence, -1, 1, 0);
-  for (const PageEvidence& page : probed.pages) {
+  for (const PageAttention& page : probed.pages) {
     EXPECT_EQ(page.mean_error, 0.0F);
     EXPECT_GT(page.mean_mass, 0.0F);
   }
@@ -364,7 +364,7 @@ TEST(DeletionProbeTest, PhasesCoverEveryLayerOnce) {
   }
   const Probed none = probe_one(sequence, -1, 9, 8);  // there is no layer 8
   EXPECT_EQ(none.heads, 0);
-  expect_same_bits(none.pages, std::vector<PageEvidence>(5));
+  expect_same_bits(none.pages, std::vector<PageAttention>(5));
 }
 
 TEST(DeletionProbeTest, ThreadsAndNeighboursDoNotChangeABit) {
@@ -375,7 +375,7 @@ TEST(DeletionProbeTest, ThreadsAndNeighboursDoNotChangeABit) {
   const Probed alone_a = probe_one(a, 2, 1, 0, 1), alone_c = probe_one(c, -1, 2, 1, 1);
   for (const int threads : {1, 2, 3, 5}) {
     expect_same_bits(probe_one(a, 2, 1, 0, threads).pages, alone_a.pages);
-    std::vector<PageEvidence> of_a(a.refs.size()), of_c(c.refs.size());
+    std::vector<PageAttention> of_a(a.refs.size()), of_c(c.refs.size());
     PageProbe probe_a{2, 1, 0, of_a}, probe_c{-1, 2, 1, of_c};
     run_probe({&b, &a, &c}, {nullptr, &probe_a, &probe_c}, threads);
     expect_same_bits(of_a, alone_a.pages);
@@ -394,7 +394,7 @@ TEST(DeletionProbeTest, LayersWithAWindowAreSkippedAndNotCounted) {
       {LayerGroupId(1), 0}, {LayerGroupId(0), 0}, {LayerGroupId(1), 1}, {LayerGroupId(0), 1}};
   const Sequence sequence(shape, {32, 3}, 1, 9);
   const PagedKvView views[] = {sequence.view, sequence.view};
-  std::vector<PageEvidence> pages(2);
+  std::vector<PageAttention> pages(2);
   PageProbe page_probe{-1, 2, 1, pages};
   SequenceSlice slice;
   slice.rows = 1;

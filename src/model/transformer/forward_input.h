@@ -15,7 +15,7 @@
 namespace memdecay {
 
 /// What the attention of one query says about a page, over the probed heads.
-struct PageEvidence {
+struct PageAttention {
   /// Deletion error of a head: how much its output changes, relative to the output's own length,
   /// when the page is not there. At most kMaxDeletionError.
   float mean_error = 0;
@@ -31,7 +31,7 @@ struct PageProbe {
   int row = -1;  ///< within the slice; -1 for its last
   int stride = 1;
   int phase = 0;                  ///< 0 <= phase < stride
-  std::span<PageEvidence> pages;  ///< out, one per page of the view of the group without a window
+  std::span<PageAttention> pages;  ///< out, one per page of the view of the group without a window
   /// Out: query heads over all probed layers; 0 where the phase met no layer, and then the evidence
   /// is zero and says nothing. Passes join exactly: means by heads, maxima by their maximum.
   int heads = 0;
