@@ -10,6 +10,7 @@ void add_chat_command(CLI::App& program, int& status);
 void add_run_command(CLI::App& program, int& status);
 void add_demo_command(CLI::App& program, int& status);
 void add_play_command(CLI::App& program, int& status);
+void add_eval_command(CLI::App& program, int& status);
 void add_bench_command(CLI::App& program, int& status);
 void add_perplexity_command(CLI::App& program, int& status);
 void add_tokenize_command(CLI::App& program, int& status);

@@ -6,7 +6,7 @@
 
 namespace memdecay {
 
-void EngineFlags::add_to(CLI::App& command, bool positional) {
+void EngineFlags::add_model_to(CLI::App& command, bool positional) {
   const char* model_help =
       "a name of the catalogue (smollm2, qwen-0.5b, qwen-1.5b, gemma3-270m), "
       "hf:OWNER/REPO/FILE, or the path of a GGUF file";
@@ -24,15 +24,20 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
                   "longest sequence in tokens; 0: what the model was trained for")
       ->check(token_count())
       ->capture_default_str();
+}
+
+void EngineFlags::add_to(CLI::App& command, bool positional) {
+  add_model_to(command, positional);
   command
       .add_option(
           "--kv-budget", kv_budget_,
           "most bytes for keys and values, e.g. 32MiB; strict; not set: as much as is needed")
       ->check(byte_size());
   command
-      .add_option("--policy", policy_,
-                  "who forgets when the budget is tight: memdecay, memdecay-classic, window, sinks, "
-                  "uniform, recompute, h2o, tova, keydiff, lru, random; none: nobody")
+      .add_option(
+          "--policy", policy_,
+          "who forgets when the budget is tight: memdecay, memdecay-classic, window, sinks, "
+          "uniform, recompute, h2o, tova, keydiff, lru, random; none: nobody")
       ->capture_default_str();
   command.add_flag("--protect-prefix", protect_prefix_,
                    "never evict the text before the first user turn, whatever the policy");

@@ -16,6 +16,9 @@ class EngineFlags {
   /// --kv-format, --page-tokens and --precision to a command.
   void add_to(CLI::App& command, bool positional = false);
 
+  /// Only what names the model and how to run it: -m (or MODEL), -t and -c.
+  void add_model_to(CLI::App& command, bool positional = false);
+
   const std::string& model() const { return model_; }
   /// Options with the model resolved to a path (fetched when it is a name that is not here yet).
   Result<EngineOptions> options() const;

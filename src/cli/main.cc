@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   memdecay::add_run_command(program, status);
   memdecay::add_demo_command(program, status);
   memdecay::add_play_command(program, status);
+  memdecay::add_eval_command(program, status);
   memdecay::add_bench_command(program, status);
   memdecay::add_perplexity_command(program, status);
   memdecay::add_tokenize_command(program, status);

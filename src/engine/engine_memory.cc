@@ -10,8 +10,14 @@
 namespace memdecay {
 namespace {
 
-/// Layers whose deletion error one pass measures: every eighth, another eighth each time.
-constexpr int kProbeStride = 8;
+/// One layer in so many has its deletion error measured in a pass, another one the next time. A
+/// number that divides the layers makes every pass cost the same.
+int probe_stride(int layers) {
+  for (int stride = 15; stride > 8; --stride)
+    if (layers % stride == 0) return stride;
+  return 8;
+}
+
 /// Pages' worth of bytes that one call of tend_memory() may free: a step must not wait for more.
 constexpr std::uint64_t kTendedPages = 2;
 /// A plan frees less than it says where pages are shared: so often a pass asks again, each time for
@@ -74,6 +80,7 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
   SessionMemoryOptions memory;
   memory.fixed_form = fixed_form(*options.kv_forms);
   memory.budget_bytes = options.budget_bytes;
+  memory.watermarks = options.watermarks;
   memory.evicts = options.policy != "none" &&
                   std::min(options.budget_bytes, options_.kv_budget_bytes) != KvBudget::kUnlimited;
   if (!evictable_.has_value() || (!memory.evicts && !memory.fixed_form.has_value()))
@@ -146,7 +153,8 @@ void Engine::ask_evidence(const Session& session, PassEvidence& evidence, Sequen
   }
   slice.page_mass = evidence.mass_of_group;
   evidence.pages.resize(evidence.mass[evictable_->index()].size());
-  evidence.probe = {-1, kProbeStride, probe_phase_ % kProbeStride, evidence.pages, 0};
+  const int stride = probe_stride(groups_.groups[evictable_->index()].layout.layers);
+  evidence.probe = {-1, stride, probe_phase_ % stride, evidence.pages, 0};
   slice.probe = &evidence.probe;
 }
 

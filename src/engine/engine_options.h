@@ -9,6 +9,7 @@
 #include "core/paged_kv.h"
 #include "kv/kv_budget.h"
 #include "model/transformer/model_weights.h"
+#include "policy/watermarks.h"
 
 namespace memdecay {
 
@@ -25,7 +26,8 @@ struct SessionOptions {
   std::optional<bool> protect_prefix;
   /// Most bytes of the session's own evictable pages, beside the engine's budget for all.
   std::uint64_t budget_bytes = KvBudget::kUnlimited;
-  std::uint64_t random_seed = 1;  ///< of the policy "random"
+  std::uint64_t random_seed = 1;     ///< of the policy "random"
+  WatermarkOptions watermarks = {};  ///< of the session's own budget
 };
 
 struct EngineOptions {

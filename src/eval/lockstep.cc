@@ -1,50 +1,12 @@
 #include "eval/lockstep.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
 #include "core/check.h"
-#include "eval/log_probs.h"
 
 namespace memdecay {
-namespace {
-
-/// One distribution: log-probabilities and the most likely token.
-struct Prediction {
-  std::vector<double> log_probs;
-  TokenId top = 0;
-};
-
-Prediction predict(std::span<const float> logits) {
-  Prediction prediction;
-  prediction.log_probs.resize(logits.size());
-  log_softmax(logits, prediction.log_probs);
-  prediction.top =
-      static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-  return prediction;
-}
-
-double divergence(const Prediction& base, const Prediction& other) {
-  double kl = 0;
-  for (std::size_t i = 0; i < base.log_probs.size(); ++i)
-    kl += std::exp(base.log_probs[i]) * (base.log_probs[i] - other.log_probs[i]);
-  return std::max(0.0, kl);
-}
-
-TokenJudgement judge(const Prediction& base, const Prediction& other, int position, TokenId token) {
-  TokenJudgement judgement;
-  judgement.position = position;
-  judgement.kl = divergence(base, other);
-  judgement.log_probability = other.log_probs[static_cast<std::size_t>(token)];
-  judgement.same_top = base.top == other.top;
-  judgement.right = other.top == token;
-  judgement.reference_right = base.top == token;
-  return judgement;
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Lockstep>> Lockstep::open(Engine& engine,
                                                  std::span<const SessionOptions> memories) {
@@ -66,26 +28,25 @@ Result<std::unique_ptr<Lockstep>> Lockstep::open(Engine& engine,
 Status Lockstep::play_run(std::span<const TokenId> tokens, TokenId next, bool judged,
                           const OnToken& on_token) {
   const int begin = static_cast<int>(sessions_[0]->tokens().size());
-  std::vector<Prediction> base(tokens.size());
+  reference_.resize(std::max(reference_.size(), tokens.size()));
   const auto tell = [&](std::size_t session, int position, std::span<const float> logits) {
     const auto at = static_cast<std::size_t>(position - begin);
-    Prediction prediction = predict(logits);
     if (session == 0) {
-      base[at] = std::move(prediction);
+      reference_[at].assign(logits.begin(), logits.end());
       return;
     }
     const TokenId token = at + 1 < tokens.size() ? tokens[at + 1] : next;
-    on_token(session - 1, judge(base[at], prediction, position + 1, token));
+    on_token({session - 1, position + 1, token, reference_[at], logits});
   };
   return engine_.extend_together(pointers_, tokens,
                                  judged ? begin : std::numeric_limits<int>::max(), tell);
 }
 
-Status Lockstep::play(const Prompt& prompt, const PromptLabels& labels,
-                      std::span<const std::uint8_t> judged, int chunk, const OnToken& on_token) {
-  MEMDECAY_CHECK(judged.size() == prompt.tokens.size() && chunk > 0);
+Status Lockstep::play(std::span<const TokenId> tokens, const PromptLabels& labels,
+                      std::span<const std::uint8_t> judged, int chunk, const OnToken& on_token,
+                      const OnPass& on_pass) {
+  MEMDECAY_CHECK(judged.size() == tokens.size() && chunk > 0);
   for (Session* session : pointers_) engine_.label(*session, labels);
-  const std::span<const TokenId> tokens(prompt.tokens);
   // The logits of token i are judged by token i + 1.
   const auto wanted = [&](std::size_t i) { return i + 1 < tokens.size() && judged[i + 1] != 0; };
   for (std::size_t begin = 0; begin < tokens.size();) {
@@ -96,6 +57,7 @@ Status Lockstep::play(const Prompt& prompt, const PromptLabels& labels,
     const TokenId next = end < tokens.size() ? tokens[end] : -1;
     MEMDECAY_RETURN_IF_ERROR(
         play_run(tokens.subspan(begin, end - begin), next, wanted(begin), on_token));
+    on_pass();
     begin = end;
   }
   return Status();

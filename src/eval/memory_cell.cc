@@ -1,0 +1,82 @@
+#include "eval/memory_cell.h"
+
+#include <charconv>
+
+#include "core/units.h"
+#include "policy/make_policy.h"
+
+namespace memdecay {
+namespace {
+
+constexpr std::string_view kPrefixSuffix = "+prefix";
+
+bool protects_prefix(std::string_view policy) {
+  return policy.ends_with(kPrefixSuffix);
+}
+
+std::string plain_name(std::string_view policy) {
+  if (protects_prefix(policy)) policy.remove_suffix(kPrefixSuffix.size());
+  return std::string(policy);
+}
+
+}  // namespace
+
+Result<CellBudget> parse_cell_budget(std::string_view text) {
+  CellBudget budget;
+  budget.text = text;
+  if (!text.ends_with('%')) {
+    MEMDECAY_ASSIGN_OR_RETURN(budget.bytes, parse_bytes(std::string(text)));
+    return budget;
+  }
+  double percent = 0;
+  const char* end = text.data() + text.size() - 1;
+  const auto parsed = std::from_chars(text.data(), end, percent);
+  if (parsed.ec != std::errc() || parsed.ptr != end || !(percent > 0 && percent <= 100)) {
+    return make_status(StatusCode::kInvalidArgument,
+                       "the budget \"{}\" is no share between 0% and 100%", text);
+  }
+  budget.share = percent / 100;
+  return budget;
+}
+
+Result<SessionOptions> MemoryCell::options(std::uint64_t protected_bytes,
+                                           std::uint64_t total_bytes) const {
+  SessionOptions options;
+  options.policy = plain_name(policy);
+  options.protect_prefix = protects_prefix(policy);
+  MEMDECAY_ASSIGN_OR_RETURN(options.kv_forms, kv_forms_named(kv_format));
+  if (budget.text.empty()) return options;
+  const auto free_bytes = static_cast<double>(total_bytes - protected_bytes);
+  options.budget_bytes =
+      budget.share > 0 ? protected_bytes + static_cast<std::uint64_t>(free_bytes * budget.share)
+                       : budget.bytes;
+  // The budget itself is what is measured, so it is used to the last page.
+  options.watermarks = {0.99, 0.97, 0.96};
+  return options;
+}
+
+Result<std::vector<MemoryCell>> make_cells(const std::vector<std::string>& policies,
+                                           const std::vector<std::string>& kv_formats,
+                                           const std::vector<std::string>& budgets) {
+  std::vector<CellBudget> parsed;
+  for (const std::string& budget : budgets) {
+    MEMDECAY_ASSIGN_OR_RETURN(CellBudget one, parse_cell_budget(budget));
+    parsed.push_back(std::move(one));
+  }
+  std::vector<MemoryCell> cells;
+  for (const std::string& policy : policies) {
+    const std::string name = plain_name(policy);
+    if (name != "none") MEMDECAY_RETURN_IF_ERROR(make_policy(name).status());
+    for (const std::string& format : kv_formats) {
+      MEMDECAY_RETURN_IF_ERROR(kv_forms_named(format).status());
+      if (name == "none") {
+        cells.push_back({policy, format, {}});
+        continue;
+      }
+      for (const CellBudget& budget : parsed) cells.push_back({policy, format, budget});
+    }
+  }
+  return cells;
+}
+
+}  // namespace memdecay

@@ -1,0 +1,167 @@
+#include "eval/session_eval.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/prompt.h"
+#include "engine/prompt_labels.h"
+#include "eval/action_values.h"
+#include "eval/label_noise.h"
+#include "eval/lockstep.h"
+#include "eval/message_tokens.h"
+#include "eval/template_fit.h"
+
+namespace memdecay {
+namespace {
+
+/// A session as the model reads it.
+struct ReadSession {
+  Prompt prompt;
+  PromptLabels labels;
+  std::vector<std::uint8_t> judged;   ///< [tokens]: the assistant wrote it
+  std::vector<std::int32_t> episode;  ///< [tokens]
+  std::vector<ActionPiece> pieces;
+  std::vector<std::uint32_t> token_ends;
+  std::int32_t episodes = 0;
+  Position protected_tokens = 0;  ///< system text at the start
+};
+
+void judge_message(const Prompt& prompt, const MessageExtent& extent,
+                   std::vector<std::uint8_t>& judged) {
+  bool begun = false;  // the role's markup is not the assistant's doing
+  for (std::int32_t i = extent.first_token; i < extent.end_token; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    begun = begun || !prompt.origins[at].from_template();
+    judged[at] = begun ? 1 : 0;
+  }
+}
+
+Result<ReadSession> read_session(const Model& model, const ChainedSession& session,
+                                 const SessionEvalOptions& options) {
+  ReadSession read;
+  const auto conversation = fit_to_template(model, session.conversation);
+  MEMDECAY_ASSIGN_OR_RETURN(read.prompt, render_prompt(model, conversation, false));
+  MEMDECAY_ASSIGN_OR_RETURN(read.labels, label_prompt(read.prompt));
+  if (options.label_noise > 0)
+    LabelNoise(options.label_noise, options.seed).relabel(read.labels.regions);
+  MEMDECAY_ASSIGN_OR_RETURN(read.token_ends, token_ends_of(model, read.prompt));
+  const auto& messages = conversation.at("messages");
+  const auto extents = message_extents(read.prompt, read.token_ends, messages.size());
+  const std::size_t tokens = read.prompt.tokens.size();
+  read.judged.assign(tokens, 0);
+  read.episode.assign(tokens, 0);
+  const RenderedTurns turns{messages, read.prompt.text, extents};
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const std::int32_t episode = std::max(0, session.sources[i].episode);
+    read.episodes = std::max(read.episodes, episode + 1);
+    std::fill(read.episode.begin() + extents[i].first_token,
+              read.episode.begin() + extents[i].end_token, episode);
+    if (session.recorded[i] == 0) continue;
+    judge_message(read.prompt, extents[i], read.judged);
+    const auto pieces = find_action_pieces(turns, i);
+    read.pieces.insert(read.pieces.end(), pieces.begin(), pieces.end());
+  }
+  for (const RegionSpan& span : read.labels.regions) {
+    if (span.region != Region::kSystem) break;
+    read.protected_tokens = span.tokens.end;
+  }
+  return read;
+}
+
+/// Shares of each region's tokens whose pages are there.
+std::map<std::string, double> kept_shares(const Session& session, const PromptLabels& labels) {
+  std::map<std::string, double> kept;
+  if (session.memory() == nullptr) return kept;
+  std::array<double, kRegionCount> all = {};
+  std::array<double, kRegionCount> there = {};
+  for (const RegionSpan& span : labels.regions)
+    all[region_index(span.region)] += span.tokens.size();
+  for (const SessionMemory::Page& page : session.memory()->pages())
+    there[region_index(session.memory()->meta(page).region)] += page.filled;
+  for (const Region region : kRegions) {
+    const std::size_t i = region_index(region);
+    if (all[i] > 0) kept[std::string(region_name(region))] = std::min(1.0, there[i] / all[i]);
+  }
+  return kept;
+}
+
+/// Bytes of a session's evictable pages now.
+std::uint64_t live_bytes(const Session& session, std::uint64_t full_bytes) {
+  return session.memory() == nullptr ? full_bytes : session.memory()->tracked_bytes();
+}
+
+Status evaluate_group(Engine& engine, const ReadSession& read, std::span<const MemoryCell> cells,
+                      const SessionEvalOptions& options, std::span<CellScores> scores,
+                      const std::function<void(double)>& on_progress) {
+  const std::uint64_t token_bytes = engine.kv_bytes_per_token();
+  const auto tokens = read.prompt.tokens.size();
+  std::vector<SessionOptions> memories;
+  for (const MemoryCell& cell : cells) {
+    MEMDECAY_ASSIGN_OR_RETURN(
+        SessionOptions memory,
+        cell.options(token_bytes * static_cast<std::uint64_t>(read.protected_tokens),
+                     token_bytes * tokens));
+    memory.random_seed = options.seed;
+    memories.push_back(std::move(memory));
+  }
+  MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Lockstep> lockstep,
+                            Lockstep::open(engine, memories));
+  std::vector<DecisionMetrics> metrics(cells.size());
+  for (const ActionPiece& piece : read.pieces) {
+    const TokenSpan span = tokens_of_bytes(piece.bytes, read.token_ends);
+    for (DecisionMetrics& one : metrics)
+      one.add_piece(piece.part, span, read.episode[static_cast<std::size_t>(span.begin)]);
+  }
+  std::uint64_t passes = 0;
+  const auto on_pass = [&] {
+    ++passes;
+    const std::size_t held = lockstep->session(0).tokens().size();
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::uint64_t bytes = live_bytes(lockstep->session(i), held * token_bytes);
+      scores[i].mean_bytes += static_cast<double>(bytes);
+      scores[i].peak_bytes = std::max(scores[i].peak_bytes, bytes);
+    }
+    on_progress(static_cast<double>(held) / static_cast<double>(tokens));
+  };
+  MEMDECAY_RETURN_IF_ERROR(lockstep->play(
+      read.prompt.tokens, read.labels, read.judged, options.chunk_tokens,
+      [&](const ComparedToken& token) {
+        metrics[token.memory].add(token.position,
+                                  read.episode[static_cast<std::size_t>(token.position)],
+                                  token.token, token.reference_logits, token.logits);
+      },
+      on_pass));
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const Session& session = lockstep->session(i);
+    scores[i].episodes = metrics[i].episodes();
+    scores[i].mean_bytes /= static_cast<double>(std::max<std::uint64_t>(1, passes));
+    scores[i].full_bytes = token_bytes * tokens;
+    scores[i].kept = kept_shares(session, read.labels);
+    if (session.memory() != nullptr) scores[i].evicted_tokens = session.memory()->evicted_tokens();
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<std::vector<CellScores>> evaluate_session(Engine& engine, const ChainedSession& session,
+                                                 std::span<const MemoryCell> cells,
+                                                 const SessionEvalOptions& options,
+                                                 const std::function<void(double)>& on_progress) {
+  MEMDECAY_ASSIGN_OR_RETURN(const ReadSession read, read_session(engine.model(), session, options));
+  std::vector<CellScores> scores(cells.size());
+  const auto group = static_cast<std::size_t>(std::max(1, options.cells_at_once));
+  for (std::size_t begin = 0; begin < cells.size(); begin += group) {
+    const std::size_t count = std::min(group, cells.size() - begin);
+    const auto tell = [&](double share) {
+      const double done = static_cast<double>(begin) + share * static_cast<double>(count);
+      on_progress(done / static_cast<double>(cells.size()));
+    };
+    const Status status = evaluate_group(engine, read, cells.subspan(begin, count), options,
+                                         std::span(scores).subspan(begin, count), tell);
+    if (!status.ok()) return status.with_context(session.id);
+  }
+  return scores;
+}
+
+}  // namespace memdecay

@@ -1,0 +1,47 @@
+// SessionEval: one chained session through all cells of an evaluation, and what each cell scored.
+//
+// The session is rendered once, its tokens are played in lockstep (lockstep.h) through a full cache
+// and a few cells at a time, and every assistant token is scored against the full cache
+// (decision_metrics.h): streaming, with the labels of the rules, or those noised.
+// One thread, the engine's. Cost: one pass over the session a group of cells.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "eval/chained_session.h"
+#include "eval/decision_metrics.h"
+#include "eval/memory_cell.h"
+
+namespace memdecay {
+
+struct SessionEvalOptions {
+  int cells_at_once = 6;   ///< sessions beside the reference in one pass
+  int chunk_tokens = 32;   ///< a memory's tokens in one pass
+  double label_noise = 0;  ///< share of region spans that are wrong
+  std::uint64_t seed = 1;
+};
+
+/// What one cell scored in one session.
+struct CellScores {
+  std::vector<EpisodeScores> episodes;
+  double mean_bytes = 0;  ///< of the evictable pages, over the passes
+  std::uint64_t peak_bytes = 0;
+  std::uint64_t full_bytes = 0;  ///< of the same pages with nothing evicted, in fp16
+  std::int64_t evicted_tokens = 0;
+  std::map<std::string, double> kept;  ///< region -> share of its tokens there at the end
+};
+
+/// `on_progress` is told the share of this session's work that is done. A cell whose budget cannot
+/// hold what it must protect is a failure of the whole: kResourceExhausted says which.
+Result<std::vector<CellScores>> evaluate_session(Engine& engine, const ChainedSession& session,
+                                                 std::span<const MemoryCell> cells,
+                                                 const SessionEvalOptions& options,
+                                                 const std::function<void(double)>& on_progress);
+
+}  // namespace memdecay
