@@ -16,9 +16,9 @@
 // after a barrier weigh_pages(). Both take units from the phase's counter. end() hands the evidence
 // out (one thread).
 //
-// Cost of a probed layer: about its decode attention once more, for the one row. Memory: (head_dim
-// + 2) floats per page and query head of the slices that ask; grows to the largest pass seen and
-// stays.
+// Cost of a probed layer: two to two and a half times its decode attention, for the one row.
+// Memory: (head_dim + 2) floats per page and query head of the slices that ask; grows to the
+// largest pass seen and stays.
 #pragma once
 
 #include <vector>
