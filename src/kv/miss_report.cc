@@ -53,13 +53,13 @@ const char* reason(MissKind kind) {
     case MissKind::kHit:
       return "everything was found";
     case MissKind::kNewText:
-      return "the rest is new";
+      return "everything is new";
     case MissKind::kNoEntry:
-      return "nothing that begins like this is remembered";
+      return "nothing like it is remembered";
     case MissKind::kEvicted:
-      return "what follows was remembered, and evicted for want of room";
+      return "it was remembered, and evicted for want of room";
     case MissKind::kOtherBorders:
-      return "what follows is remembered, but cut into other pages";
+      return "it is remembered, but cut into other pages";
     case MissKind::kOtherSalt:
       return "another tenant has more of it, and tenants do not share";
     case MissKind::kClock:
@@ -99,11 +99,12 @@ MissReport explain_miss(const PrefixDifference& difference, Position planned_tok
 }
 
 std::string MissReport::sentence() const {
-  std::string text = fmt::format("{}: {} of {} tokens were found; {}", miss_kind_name(kind),
-                                 matched_tokens, planned_tokens, reason(kind));
-  if (kind == MissKind::kHit) return text;
-  text += fmt::format(" from token {}", first_missed_token);
-  if (message >= 0) text += fmt::format(" in message {} ({})", message, role);
+  std::string text = fmt::format("{}: {} of {} tokens were found; ", miss_kind_name(kind),
+                                 matched_tokens, planned_tokens);
+  if (kind == MissKind::kHit) return text + reason(kind);
+  text += fmt::format("from token {}", first_missed_token);
+  if (message >= 0) text += fmt::format(" (message {}, {})", message, role);
+  text += fmt::format(" {}", reason(kind));
   if (!remembered.empty() || !planned.empty())
     text += fmt::format(": after {} comes {} where {} is remembered", quoted(before, true),
                         quoted(planned, false), quoted(remembered, false));

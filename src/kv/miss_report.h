@@ -43,7 +43,8 @@ struct MissReport {
   /// With a difference in tokens: what both share before it, and how each goes on.
   std::string before, remembered, planned;
 
-  /// "clock: 1,204 of 1,530 tokens were found; message 0 (system) has ... where ... is remembered".
+  /// "clock: 35 of 80 tokens were found; from token 35 (message 1, user) a time or date differs:
+  /// after ... comes ... where ... is remembered". One line.
   std::string sentence() const;
 };
 

@@ -56,18 +56,26 @@ void PrefixPin::release() {
   tree_ = nullptr;
 }
 
+PrefixPage PrefixPin::page(const PrefixNode& node) const {
+  return {node.tokens(), node.begin(), {node.pages.get(), tree_->pools_.size()}};
+}
+
 std::vector<PrefixPage> PrefixPin::pages() const {
   std::vector<PrefixPage> pages;
-  if (tree_ == nullptr) return pages;
   for (const PrefixNode* node = tip_; node != nullptr && !node->is_root(); node = node->parent)
-    pages.push_back({node->tokens(), node->begin(), {node->pages.get(), tree_->pools_.size()}});
+    pages.push_back(page(*node));
   std::reverse(pages.begin(), pages.end());
   return pages;
 }
 
+PrefixPage PrefixPin::last_page() const {
+  MEMDECAY_CHECK(tip_ != nullptr);
+  return page(*tip_);
+}
+
 PrefixPage PrefixPin::partial_page() const {
   MEMDECAY_CHECK(partial_ != nullptr);
-  return {partial_->tokens(), partial_->begin(), {partial_->pages.get(), tree_->pools_.size()}};
+  return page(*partial_);
 }
 
 void PrefixTree::pin_node(PrefixNode& node) {
@@ -207,7 +215,8 @@ void PrefixTree::check_insertion(const PrefixScope& scope, const PrefixPin& pin,
     MEMDECAY_CHECK(!pages[g].has_page() || pools_[g]->base(pages[g].id()) == pages[g].base());
   }
   const auto root = roots_.find(scope);
-  MEMDECAY_CHECK(pin.tip_ == nullptr || (root != roots_.end() && pin.root_ == root->second.get()));
+  const bool nothing_matched = pin.tip_ == nullptr && pin.partial_ == nullptr;
+  MEMDECAY_CHECK(nothing_matched || (root != roots_.end() && pin.root_ == root->second.get()));
 }
 
 PrefixTree::Insertion PrefixTree::insert(const PrefixScope& scope, PrefixPin& pin,
