@@ -1,6 +1,7 @@
 #include "kv/prefix_difference.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "kv/prefix_tree.h"
 
@@ -9,23 +10,44 @@ namespace {
 
 using Cause = PrefixDifference::Cause;
 
-/// How far remembered tokens follow `tokens` from a root, whatever the page borders.
+/// How far remembered tokens follow a plan's from a root, whatever the page borders.
 struct TokenWalk {
-  const PrefixNode* node;         // the last one that was followed to its end
-  sibling_order::Closest parted;  // a child of it, and what it still shares
+  const PrefixNode* node = nullptr;  // the last one that was followed to its end
+  sibling_order::Closest parted;     // a child of it, and what it still shares
   Position equal = 0;
 };
 
-TokenWalk walk_tokens(const PrefixNode& root, std::span<const TokenId> tokens) {
-  TokenWalk walk{&root, {}, 0};
-  while (true) {
-    const auto rest = tokens.subspan(static_cast<std::size_t>(walk.equal));
-    walk.parted = sibling_order::closest(walk.node->children, rest);
-    walk.equal += walk.parted.common;
-    if (walk.parted.node == nullptr || walk.parted.common < walk.parted.node->token_count)
-      return walk;
-    walk.node = walk.parted.node;
+/// The children of `node` that `rest` goes on through to their ends: with other borders more than
+/// one may be.
+std::vector<const PrefixNode*> children_passed(const PrefixNode& node,
+                                               std::span<const TokenId> rest,
+                                               const sibling_order::Closest& closest) {
+  std::vector<const PrefixNode*> passed;
+  if (closest.common > 0 && closest.common == closest.node->token_count)
+    passed.push_back(closest.node);
+  if (node.child_count == 1) return passed;
+  for (std::int32_t tokens = closest.common; tokens >= 1; --tokens) {
+    const auto found =
+        sibling_order::closest(node.children, rest.first(static_cast<std::size_t>(tokens)));
+    if (found.equal && found.node != closest.node) passed.push_back(found.node);
   }
+  return passed;
+}
+
+TokenWalk walk_tokens(const PrefixNode& root, std::span<const TokenId> tokens) {
+  TokenWalk best;
+  std::vector<const PrefixNode*> open = {&root};
+  while (!open.empty()) {
+    const PrefixNode* const node = open.back();
+    open.pop_back();
+    const auto rest = tokens.subspan(static_cast<std::size_t>(node->end));
+    const auto closest = sibling_order::closest(node->children, rest);
+    if (node->end + closest.common >= best.equal)
+      best = {node, closest, node->end + closest.common};
+    const auto passed = children_passed(*node, rest, closest);
+    open.insert(open.end(), passed.begin(), passed.end());
+  }
+  return best;
 }
 
 /// The remembered tokens after the walk's end, along any one branch.
@@ -66,7 +88,7 @@ PrefixDifference PrefixTree::find_difference(const PrefixScope& scope, const Pre
     return difference;
   }
   const Root* const root = find_root(scope);
-  TokenWalk walk{};
+  TokenWalk walk;
   if (root != nullptr) {
     walk = walk_tokens(*root, plan.tokens);
     difference.equal_tokens = walk.equal;

@@ -27,6 +27,7 @@ class PrefixModel {
   struct Counts {
     std::uint64_t steps = 0, whole_hits = 0, partial_hits = 0, present = 0, refused = 0;
     std::uint64_t evicted = 0, forgotten = 0;
+    std::size_t most_pages = 0;
   };
 
   explicit PrefixModel(const PrefixWorld::Shape& shape) : world_(shape), tree_(world_.tree()) {
@@ -63,14 +64,14 @@ class PrefixModel {
   static std::size_t index(int g) { return static_cast<std::size_t>(g); }
 
   std::string perform(const Choose& choose) {
-    const std::uint32_t operation = choose(16);
-    if (operation < 4 && pins_.size() < 4) return look_up(choose);
-    if (operation < 9 && !pins_.empty()) return insert(choose, pins_[choose(count(pins_))]);
-    if (operation < 11 && !pins_.empty()) return let_go(choose(count(pins_)));
-    if (operation == 11 && !pins_.empty()) return adopt(choose, pins_[choose(count(pins_))]);
-    if (operation == 12 && !world_.sequences().empty())
+    const std::uint32_t operation = choose(32);
+    if (operation < 8 && pins_.size() < 4) return look_up(choose);
+    if (operation < 20 && !pins_.empty()) return insert(choose, pins_[choose(count(pins_))]);
+    if (operation < 24 && !pins_.empty()) return let_go(choose(count(pins_)));
+    if (operation < 26 && !pins_.empty()) return adopt(choose, pins_[choose(count(pins_))]);
+    if (operation < 29 && !world_.sequences().empty())
       return close_sequence(choose(count(world_.sequences())));
-    if (operation < 15) return evict(choose);
+    if (operation < 31) return evict(choose);
     return forget(choose);
   }
   template <typename T>
@@ -135,7 +136,7 @@ class PrefixModel {
 
   std::string insert(const Choose& choose, OpenPin& open) {
     done_ = "insert";
-    const PrefixOracle::Page tokens = PrefixOracle::some_page(choose);
+    const PrefixOracle::Page tokens = oracle_.some_next_page(choose, open.tip);
     std::array<PageHandle, 2> pages;
     PrefixWorld::Sequence sequence;
     for (int g = 0; g < 2; ++g) {
@@ -169,6 +170,7 @@ class PrefixModel {
     auto [at, added] = oracle_.records.try_emplace(name, PrefixOracle::Record{ids, 0, 0});
     if (!added && at->second.pages[1] < 0) at->second.pages[1] = ids[1];
     oracle_.pin_one(name);
+    if (open.partial) oracle_.unpin_one(*std::exchange(open.partial, std::nullopt));
     open.tip = name;
     return {};
   }
@@ -203,7 +205,7 @@ class PrefixModel {
   std::string evict(const Choose& choose) {
     done_ = "evict";
     constexpr std::array<std::uint64_t, 4> kBytes = {1, 9000, 40000, ~std::uint64_t{0}};
-    const std::uint64_t bytes = kBytes[choose(8) == 0 ? 3 : choose(3)];
+    const std::uint64_t bytes = kBytes[choose(20) == 0 ? 3 : choose(3)];
     const bool also_shared = choose(4) == 0;
     const std::size_t records = oracle_.records.size();
     const std::uint64_t before = world_.budget().current_bytes();
@@ -228,7 +230,8 @@ class PrefixModel {
     return freed == wanted ? "" : fmt::format("{} bytes freed, {} expected", freed, wanted);
   }
 
-  std::string compare() const {
+  std::string compare() {
+    counts_.most_pages = std::max(counts_.most_pages, oracle_.records.size());
     const std::string trouble = world_.check();
     const std::int32_t nodes = tree_.counters().nodes;
     if (!trouble.empty() || nodes == static_cast<std::int32_t>(oracle_.records.size()))

@@ -104,6 +104,13 @@ class PrefixOracle {
     for (TokenId& token : page) token = choose(8) == 0 ? 7 : 3;
     return page;
   }
+  /// Often one that is remembered after `name`.
+  Page some_next_page(const Choose& choose, const Name& name) const {
+    if (choose(3) == 0)
+      for (const auto& [other, record] : records)
+        if (is_child(name, other)) return other.second.back();
+    return some_page(choose);
+  }
   /// Often a remembered path, perhaps cut short, and perhaps something new after it.
   Path some_path(const Choose& choose) const {
     Path path;

@@ -87,22 +87,32 @@ void PrefixTree::unpin_node(PrefixNode& node) {
   if (--node.pins == 0) recency_.push_newest(node);
 }
 
-void PrefixTree::pin_path(PrefixNode* tip) {
-  for (PrefixNode* node = tip; !node->is_root(); node = node->parent) pin_node(*node);
+void PrefixTree::pin_path(PrefixNode* end) {
+  if (end == nullptr) return;
+  for (PrefixNode* node = end; !node->is_root(); node = node->parent) pin_node(*node);
   ++pin_ends_;
 }
 
 void PrefixTree::release(PrefixPin& pin) {
   // Deepest first: in the list children stand before their parents.
-  if (PrefixNode* partial = std::exchange(pin.partial_, nullptr)) {
-    unpin_node(*partial);
-    --pin_ends_;
-  }
+  PrefixNode* const partial = std::exchange(pin.partial_, nullptr);
+  PrefixNode* const tip = std::exchange(pin.tip_, nullptr);
+  PrefixNode* const end = partial != nullptr ? partial : tip;
   pin.partial_tokens_ = 0;
-  PrefixNode* tip = std::exchange(pin.tip_, nullptr);
-  if (tip == nullptr) return;
-  for (PrefixNode* node = tip; !node->is_root(); node = node->parent) unpin_node(*node);
+  if (end == nullptr) return;
+  for (PrefixNode* node = end; !node->is_root(); node = node->parent) unpin_node(*node);
   --pin_ends_;
+}
+
+void PrefixTree::move_on(PrefixPin& pin, PrefixNode& node) {
+  pin_node(node);
+  if (PrefixNode* const partial = std::exchange(pin.partial_, nullptr))
+    unpin_node(*partial);
+  else if (pin.tip_ == nullptr)
+    ++pin_ends_;
+  pin.partial_tokens_ = 0;
+  pin.tip_ = &node;
+  if (node.parent->is_root()) pin.root_ = node.parent;
 }
 
 // ---- the tree ----
@@ -188,7 +198,6 @@ PrefixPin PrefixTree::lookup_and_pin(const PrefixScope& scope, const PrefixPlan&
     if (watch.whole_at(node->end)) pin.tip_ = next.node;
     next = {};
   }
-  if (pin.tip_ != nullptr) pin_path(pin.tip_);
   pin.root_ = root;
   // A page to copy from has every group's slots, and the match before it its windows.
   const auto lacks = [](const PageHandle& page) { return !page.has_page(); };
@@ -196,9 +205,8 @@ PrefixPin PrefixTree::lookup_and_pin(const PrefixScope& scope, const PrefixPlan&
       std::none_of(&next.node->pages[0], &next.node->pages[0] + pools_.size(), lacks)) {
     pin.partial_ = next.node;
     pin.partial_tokens_ = next.common;
-    pin_node(*next.node);
-    ++pin_ends_;
   }
+  pin_path(pin.partial_ != nullptr ? pin.partial_ : pin.tip_);
   counters_.matched_tokens += static_cast<std::uint64_t>(pin.matched_tokens());
   counters_.partial_tokens += static_cast<std::uint64_t>(pin.partial_tokens_);
   return pin;
@@ -247,10 +255,7 @@ PrefixTree::Insertion PrefixTree::insert(const PrefixScope& scope, PrefixPin& pi
     records_.merge(*std::move(paid));
     node = &add_node(parent != nullptr ? *parent : add_root(scope), tokens, pages);
   }
-  pin_node(*node);
-  pin_ends_ += pin.tip_ == nullptr ? 1 : 0;
-  pin.tip_ = node;
-  if (node->parent->is_root()) pin.root_ = node->parent;
+  move_on(pin, *node);
   return present ? Insertion::kPresent : Insertion::kAdded;
 }
 

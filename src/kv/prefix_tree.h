@@ -142,9 +142,10 @@ class PrefixTree {
   /// tokens with the next planned one.
   PrefixPin lookup_and_pin(const PrefixScope& scope, const PrefixPlan& plan);
 
-  /// Remembers a sealed page after the pin's last whole page, and moves the pin on to it. Takes the
-  /// references unless there was no room. REQUIRES: the scope that the pin was looked up with;
-  /// kExact; one handle a group, from its pool, only those of windowed groups without a page.
+  /// Remembers a sealed page after the pin's last whole page, and moves the pin on to it: the
+  /// partial page is let go. Takes the references unless there was no room. REQUIRES: the scope
+  /// that the pin was looked up with; kExact; one handle a group, from its pool, only those of
+  /// windowed groups without a page.
   Insertion insert(const PrefixScope& scope, PrefixPin& pin, std::span<const TokenId> tokens,
                    std::span<PageHandle> pages, PageLineage lineage);
 
@@ -157,8 +158,8 @@ class PrefixTree {
   /// is not remembered whole. Returns the bytes that came back. Cost: O(pages dropped or kept).
   std::uint64_t forget(const PrefixScope& scope, const PrefixPlan& plan);
 
-  /// Why `pin`, this plan's lookup before any insert(), did not match more. Cost: as a lookup; for
-  /// the operator one per tenant.
+  /// Why `pin`, this plan's lookup before any insert(), did not match more. Cost: as a lookup,
+  /// more where prefixes are remembered with several borders; for the operator, per tenant.
   PrefixDifference find_difference(const PrefixScope& scope, const PrefixPlan& plan,
                                    const PrefixPin& pin, PrefixDifference::Audience audience) const;
 
@@ -194,8 +195,9 @@ class PrefixTree {
   bool cached_only(const PrefixNode& node) const;
   void pin_node(PrefixNode& node);
   void unpin_node(PrefixNode& node);
-  void pin_path(PrefixNode* tip);
+  void pin_path(PrefixNode* end);
   void release(PrefixPin& pin);
+  void move_on(PrefixPin& pin, PrefixNode& node);
   void use_path(PrefixNode& leaf);
   bool was_evicted(const LineageKey& key) const;
   bool next_page_was_evicted(const PrefixScope& scope, const PrefixPlan& plan,
@@ -218,7 +220,7 @@ class PrefixTree {
   RecencyList recency_;
   std::vector<std::uint64_t> past_evictions_;  // leading bits of keys, a ring
   std::size_t next_eviction_ = 0;
-  std::int64_t pin_ends_ = 0;  // tips and partial pages of living pins
+  std::int64_t pin_ends_ = 0;  // living pins that pin a path
   PrefixTreeCounters counters_;
 };
 

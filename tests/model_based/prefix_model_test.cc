@@ -49,12 +49,19 @@ TEST_P(PrefixModelTest, TheTreeEqualsTheOracleAfterEveryOperation) {
       ASSERT_EQ(trouble, "") << "MEMDECAY_SEED=" << seed;
     }
     const PrefixModel::Counts& counts = model.counts();
+    std::printf(
+        "%zu pages at most, %llu whole and %llu partial hits, %llu duplicates, %llu refused\n",
+        counts.most_pages, static_cast<unsigned long long>(counts.whole_hits),
+        static_cast<unsigned long long>(counts.partial_hits),
+        static_cast<unsigned long long>(counts.present),
+        static_cast<unsigned long long>(counts.refused));
     if (steps >= 1000) {  // the walk went everywhere
       EXPECT_GT(counts.whole_hits, steps / 50);
       EXPECT_GT(counts.partial_hits, steps / 100);
       EXPECT_GT(counts.present, steps / 100);
       EXPECT_GT(counts.evicted, steps / 100);
       EXPECT_GT(counts.forgotten, 0U);
+      EXPECT_GT(counts.most_pages, 8U);
     }
     ASSERT_EQ(model.finish(), "");
   }
