@@ -26,6 +26,7 @@ using Cause = PrefixDifference::Cause;
 constexpr PrefixScope kAlice = {"alice", ""};
 constexpr PrefixScope kBob = {"bob", ""};
 constexpr std::size_t kPage = 16;
+constexpr PrefixWorld::Shape kShape;
 
 Tokens run(TokenId first, int count) {
   Tokens tokens(static_cast<std::size_t>(count));
@@ -122,7 +123,7 @@ TEST(PrefixTree, AHitReadsWhatAMissComputesAtEveryLengthAroundAPageBorder) {
   const Tokens prompt = run(100, 70);
   for (int first = 1; first <= 66; ++first)
     for (const int second : {1, 15, 16, 17, 31, 32, 33, 48, 49, 64, 65}) {
-      Engine warm({}), cold({});
+      Engine warm(kShape), cold(kShape);
       const FlatPath a = cut(Tokens(prompt.begin(), prompt.begin() + first));
       const FlatPath b = cut(Tokens(prompt.begin(), prompt.begin() + second));
       warm.serve(kAlice, a);
@@ -144,13 +145,13 @@ TEST(PrefixTree, AChangeCostsOnlyWhatFollowsIt) {
     edited[at] = -static_cast<TokenId>(at) - 5;
     const auto answer = engine.serve(kAlice, cut(edited));
     EXPECT_EQ(answer.computed, 70 - static_cast<Position>(at)) << at;
-    EXPECT_EQ(answer.slots, Engine({}).serve(kAlice, cut(edited)).slots);
+    EXPECT_EQ(answer.slots, Engine(kShape).serve(kAlice, cut(edited)).slots);
   }
   EXPECT_EQ(engine.check(), "");
 }
 
 TEST(PrefixTree, WhatTheServerGeneratedIsRememberedToo) {
-  Engine engine({});
+  Engine engine(kShape);
   const FlatPath first_turn = cut(run(100, 40));  // a prompt of 30, then 10 generated tokens
   engine.serve(kAlice, first_turn);
   Tokens next = first_turn.tokens;
@@ -178,13 +179,13 @@ TEST(PrefixTree, EqualKeysOfDifferentPagesAreNotConfused) {
     const FlatPath other = cut(run(scope == kAlice ? 500 : 1, 40));
     const auto answer = forged.serve(scope, other);
     EXPECT_EQ(answer.computed, 40);
-    EXPECT_EQ(answer.slots, Engine({}).serve(scope, other).slots);
+    EXPECT_EQ(answer.slots, Engine(kShape).serve(scope, other).slots);
   }
   EXPECT_EQ(forged.check(), "");
 }
 
 TEST(PrefixTree, PagesWithOtherBordersMatchOnlyByCopy) {
-  Engine engine({});
+  Engine engine(kShape);
   engine.serve(kAlice, FlatPath({run(1, 16), run(17, 16), run(33, 16)}));
   const PrefixPin pin =
       engine.tree().lookup_and_pin(kAlice, FlatPath({run(1, 16), run(17, 10), run(27, 16)}).plan());
@@ -200,7 +201,7 @@ TEST(PrefixTree, PagesWithOtherBordersMatchOnlyByCopy) {
 }
 
 TEST(PrefixTree, APageComputedAfterAnEvictionNeverEnters) {
-  Engine engine({});
+  Engine engine(kShape);
   PrefixPin pin = engine.tree().lookup_and_pin(kAlice, {});
   std::array<PageHandle, 2> pages = {take_page(engine.pool(0)), take_page(engine.pool(1))};
   EXPECT_DEATH(
@@ -209,7 +210,7 @@ TEST(PrefixTree, APageComputedAfterAnEvictionNeverEnters) {
 }
 
 TEST(PrefixTree, MisuseEndsTheProcess) {
-  Engine engine({});
+  Engine engine(kShape);
   PrefixTree& tree = engine.tree();
   engine.serve(kAlice, cut(run(1, 16)));
   engine.serve(kBob, cut(run(1, 16)));
@@ -234,7 +235,7 @@ TEST(PrefixTree, MisuseEndsTheProcess) {
   EXPECT_DEATH(static_cast<void>(pin.partial_page()), "partial_");
   EXPECT_DEATH(
       {
-        Engine other({});
+        Engine other(kShape);
         other.serve(kAlice, path);
         const PrefixPin kept = other.tree().lookup_and_pin(kAlice, path.plan());
         static_cast<void>(other.finish());
@@ -243,7 +244,7 @@ TEST(PrefixTree, MisuseEndsTheProcess) {
 }
 
 TEST(PrefixTree, APinKeepsItsPathUntilItGoes) {
-  Engine engine({});
+  Engine engine(kShape);
   const FlatPath path = cut(run(1, 40));
   engine.serve(kAlice, path);
   PrefixTree& tree = engine.tree();
@@ -269,7 +270,7 @@ TEST(PrefixTree, APinKeepsItsPathUntilItGoes) {
 }
 
 TEST(PrefixTree, TheLeastRecentlyUsedLeafGoesFirst) {
-  Engine engine({});
+  Engine engine(kShape);
   PrefixTree& tree = engine.tree();
   const FlatPath a = cut(run(1, 48)), b = cut(run(100, 16)), c = cut(run(200, 32));
   for (const FlatPath* path : {&a, &b, &c}) engine.serve(kAlice, *path);
@@ -290,7 +291,7 @@ TEST(PrefixTree, TheLeastRecentlyUsedLeafGoesFirst) {
 }
 
 TEST(PrefixTree, EvictionPassesOverWhatLivingSequencesHold) {
-  Engine engine({});
+  Engine engine(kShape);
   PrefixTree& tree = engine.tree();
   const FlatPath held = cut(run(1, 48)), idle = cut(run(100, 48));
   engine.serve(kAlice, held);
@@ -302,7 +303,7 @@ TEST(PrefixTree, EvictionPassesOverWhatLivingSequencesHold) {
     for (std::size_t p = from; p < pages.size(); ++p)
       for (int g = 0; g < 2; ++g)
         sequence.push_back({g, pages[p].pages[PrefixWorld::index(g)].share()});
-    engine.sequences() = {};
+    engine.sequences().clear();
     engine.sequences().push_back(std::move(sequence));
   };
   hold(0);
@@ -344,7 +345,7 @@ TEST(PrefixTree, AgentsThatTakeTurnsKeepTheirPrefixesAmongStrangers) {
 }
 
 TEST(PrefixTree, NoRoomLeavesEverythingAsItWas) {
-  Engine engine({});
+  Engine engine(kShape);
   PrefixTree& tree = engine.tree();
   PrefixPin pin = tree.lookup_and_pin(kAlice, {});
   std::array<PageHandle, 2> pages = {take_page(engine.pool(0)), take_page(engine.pool(1))};
@@ -373,7 +374,7 @@ TEST(PrefixTree, ABudgetWithoutRoomForItsListIsAFailure) {
 }
 
 TEST(PrefixTree, TheOlderOfTwoEqualPagesStays) {
-  Engine engine({});
+  Engine engine(kShape);
   PrefixTree& tree = engine.tree();
   PrefixPin one = tree.lookup_and_pin(kAlice, {});
   PrefixPin two = tree.lookup_and_pin(kAlice, {});
@@ -504,7 +505,7 @@ TEST(PrefixTree, EveryMissHasItsCause) {
 }
 
 TEST(PrefixTree, CountersSayHowManyTokensWereFound) {
-  Engine engine({});
+  Engine engine(kShape);
   engine.serve(kAlice, cut(run(1, 40)));
   engine.serve(kAlice, cut(run(1, 36)));
   const PrefixTreeCounters counters = engine.tree().counters();
