@@ -19,12 +19,36 @@ Status check_group(const KvLayerGroup& group) {
     return make_status(StatusCode::kInvalidArgument,
                        "a layer group of {} layers, {} kv heads of {} and window {} is impossible",
                        layout.layers, layout.kv_heads, layout.head_dim, group.window);
+  if (is_quantized(layout.format))
+    return Status(StatusCode::kInvalidArgument,
+                  "pages are written as fp16 or fp32 and take smaller forms later");
   return {};
 }
 
-/// As many pages as the budget, or else the machine's memory, can hold; every group may take all.
-std::int32_t most_pages(const KvCacheConfig& config, const KvLayerGroup& group) {
-  const std::uint64_t stride = PagePool::stride_bytes_for(group.layout);
+/// The layouts of a group's pools, its own first.
+std::vector<KvPageLayout> layouts_of(const KvCacheConfig& config, const KvLayerGroup& group) {
+  std::vector<KvPageLayout> layouts{group.layout};
+  if (group.window > 0) return layouts;
+  for (const KvFormat form : config.forms) {
+    const KvPageLayout layout = group.layout.in(form);
+    if (std::find(layouts.begin(), layouts.end(), layout) == layouts.end())
+      layouts.push_back(layout);
+  }
+  return layouts;
+}
+
+Status check_forms(const KvCacheConfig& config, const KvLayerGroup& group) {
+  for (const KvPageLayout& layout : layouts_of(config, group))
+    if (value_bits(layout.format) == 4 && layout.head_dim % 2 != 0)
+      return make_status(StatusCode::kInvalidArgument,
+                         "4-bit values are packed in pairs, so heads of {} cannot have them",
+                         layout.head_dim);
+  return {};
+}
+
+/// As many pages as the budget, or else the machine's memory, can hold; every pool may take all.
+std::int32_t most_pages(const KvCacheConfig& config, const KvPageLayout& layout) {
+  const std::uint64_t stride = PagePool::stride_bytes_for(layout);
   const std::uint64_t bytes = std::min(config.budget_bytes, physical_memory_bytes());
   const std::uint64_t pages =
       std::clamp<std::uint64_t>(bytes / stride, 1, std::numeric_limits<std::int32_t>::max() / 2);
@@ -34,9 +58,11 @@ std::int32_t most_pages(const KvCacheConfig& config, const KvLayerGroup& group) 
 /// The least budget that holds the tables, one page of each group and one sequence.
 std::uint64_t least_budget(const KvCacheConfig& config) {
   std::uint64_t bytes = 4 * kKiB;  // a sequence's record and first tables, generously
-  for (const KvLayerGroup& group : config.groups)
-    bytes += PagePool::table_bytes_for(most_pages(config, group)) +
-             PagePool::stride_bytes_for(group.layout);
+  for (const KvLayerGroup& group : config.groups) {
+    bytes += PagePool::stride_bytes_for(group.layout);
+    for (const KvPageLayout& layout : layouts_of(config, group))
+      bytes += PagePool::table_bytes_for(most_pages(config, layout));
+  }
   return bytes;
 }
 
@@ -46,7 +72,10 @@ Result<std::unique_ptr<KvCache>> KvCache::create(const KvCacheConfig& config) {
   if (config.groups.empty() || config.cut_back_tokens < 0 || config.max_pages < 0)
     return Status(StatusCode::kInvalidArgument,
                   "a KV cache needs at least one layer group and no negative counts");
-  for (const KvLayerGroup& group : config.groups) MEMDECAY_RETURN_IF_ERROR(check_group(group));
+  for (const KvLayerGroup& group : config.groups) {
+    MEMDECAY_RETURN_IF_ERROR(check_group(group));
+    MEMDECAY_RETURN_IF_ERROR(check_forms(config, group));
+  }
   MEMDECAY_ASSIGN_OR_RETURN(auto budget, KvBudget::create(config.budget_bytes));
   if (least_budget(config) > config.budget_bytes)
     return make_status(StatusCode::kResourceExhausted,
@@ -58,9 +87,10 @@ Result<std::unique_ptr<KvCache>> KvCache::create(const KvCacheConfig& config) {
   const bool exact = config.budget_bytes < KvCacheConfig::kExactBudgetBytes;
   const HugePages huge = exact ? HugePages::kNever : config.huge_pages;
   for (const KvLayerGroup& group : config.groups) {
-    MEMDECAY_ASSIGN_OR_RETURN(auto pool, PagePool::create(*cache->budget_, group.layout,
-                                                          most_pages(config, group), huge));
-    cache->pools_.push_back(std::move(pool));
+    GroupPools& pools = cache->pools_.emplace_back();
+    for (const KvPageLayout& layout : layouts_of(config, group))
+      MEMDECAY_RETURN_IF_ERROR(
+          pools.add(*cache->budget_, layout, most_pages(config, layout), huge));
   }
   return cache;
 }
@@ -74,7 +104,7 @@ SequenceHandle KvCache::try_create_sequence() {
   if (!record) return nullptr;
   SequenceHandle sequence(new Sequence(*this, next_id(), *std::move(record)));
   for (std::size_t g = 0; g < pools_.size(); ++g)
-    sequence->tables_.emplace_back(*pools_[g], config_.groups[g].window, config_.cut_back_tokens);
+    sequence->tables_.emplace_back(pools_[g], config_.groups[g].window, config_.cut_back_tokens);
   return sequence;
 }
 
@@ -93,7 +123,8 @@ void KvCache::delist(Sequence& sequence) {
 
 std::uint64_t KvCache::overhead_bytes() const {
   std::uint64_t bytes = 0;
-  for (const auto& pool : pools_) bytes += PagePool::table_bytes_for(pool->max_pages());
+  for (const GroupPools& pools : pools_)
+    for (const auto& pool : pools.all()) bytes += PagePool::table_bytes_for(pool->max_pages());
   return bytes;
 }
 
@@ -115,36 +146,70 @@ std::uint64_t KvCache::sequence_bytes(Position tokens, std::int32_t chunk) const
   return bytes;
 }
 
-KvUsage KvCache::usage(LayerGroupId group) const {
-  KvUsage usage;
+KvUsage KvCache::usage(LayerGroupId group, const PagePool& pool) const {
+  struct Fill {
+    std::int64_t slots = 0;
+    std::int32_t holders = 0;
+  };
+  std::vector<Fill> fills(static_cast<std::size_t>(pool.ever_used_pages()));
   for (const Sequence* s = sequences_; s != nullptr; s = s->next_) {
     const PageTable& table = s->table(group);
     const auto refs = table.view().pages;
-    for (std::size_t i = 0; i < refs.size(); ++i)
-      usage.filled_slots += double{1} * refs[i].filled / table.pages()[i].references();
+    for (std::size_t i = 0; i < refs.size(); ++i) {
+      if (&table.pages()[i].pool() != &pool) continue;
+      Fill& fill = fills[table.pages()[i].id().index()];
+      fill.slots += refs[i].filled;
+      ++fill.holders;
+    }
   }
-  const PagePool& pages = pool(group);
-  const KvPageLayout& layout = pages.layout();
-  usage.allocated_slots = double{1} * pages.counters().used_pages * layout.page_tokens;
+  KvUsage usage;
+  const KvPageLayout& layout = pool.layout();
+  for (const Fill& fill : fills) {
+    if (fill.holders == 0) continue;
+    usage.filled_slots += static_cast<double>(fill.slots) / fill.holders;
+    usage.allocated_slots += layout.page_tokens;
+  }
   const double slot_bytes = static_cast<double>(layout.page_bytes()) / layout.page_tokens;
   usage.filled_bytes = usage.filled_slots * slot_bytes;
   usage.allocated_bytes = usage.allocated_slots * slot_bytes;
   return usage;
 }
 
-KvUsage KvCache::usage() const {
+KvUsage& KvUsage::operator+=(const KvUsage& other) {
+  filled_slots += other.filled_slots;
+  allocated_slots += other.allocated_slots;
+  filled_bytes += other.filled_bytes;
+  allocated_bytes += other.allocated_bytes;
+  return *this;
+}
+
+KvUsage KvCache::usage(LayerGroupId group) const {
   KvUsage sum;
-  for (std::size_t g = 0; g < pools_.size(); ++g) {
-    const KvUsage part = usage(LayerGroupId(static_cast<std::int32_t>(g)));
-    sum.filled_slots += part.filled_slots;
-    sum.allocated_slots += part.allocated_slots;
-    sum.filled_bytes += part.filled_bytes;
-    sum.allocated_bytes += part.allocated_bytes;
-  }
+  for (const auto& pool : pools(group).all()) sum += usage(group, *pool);
   return sum;
 }
 
-Status KvCache::validate(std::uint64_t other_bytes) const {
+KvUsage KvCache::usage() const {
+  KvUsage sum;
+  for (std::size_t g = 0; g < pools_.size(); ++g)
+    sum += usage(LayerGroupId(static_cast<std::int32_t>(g)));
+  return sum;
+}
+
+Status KvCache::check_pool(LayerGroupId group, const PagePool& pool,
+                           std::span<const PageHandle* const> other_pages) const {
+  std::vector<std::int32_t> named(static_cast<std::size_t>(pool.ever_used_pages()));
+  const auto count = [&](const PageHandle& page) {
+    if (&page.pool() == &pool) ++named[page.id().index()];
+  };
+  for (const Sequence* s = sequences_; s != nullptr; s = s->next_)
+    for (const PageHandle& page : s->table(group).pages()) count(page);
+  for (const PageHandle* const page : other_pages) count(*page);
+  return pool.check(named);
+}
+
+Status KvCache::validate(std::uint64_t other_bytes,
+                         std::span<const PageHandle* const> other_pages) const {
   std::uint64_t bytes = other_bytes;
   std::int32_t living = 0;
   for (const Sequence* s = sequences_; s != nullptr; s = s->next_, ++living) {
@@ -156,13 +221,12 @@ Status KvCache::validate(std::uint64_t other_bytes) const {
                        sequence_count_);
   for (std::size_t g = 0; g < pools_.size(); ++g) {
     const LayerGroupId group(static_cast<std::int32_t>(g));
-    std::vector<std::int32_t> named(static_cast<std::size_t>(pools_[g]->ever_used_pages()));
-    for (const Sequence* s = sequences_; s != nullptr; s = s->next_)
-      for (const PageHandle& page : s->table(group).pages()) ++named[page.id().index()];
-    const Status status = pools_[g]->check(named);
-    if (!status.ok()) return status.with_context(fmt::format("layer group {}", g));
-    const PagePoolCounters counters = pools_[g]->counters();
-    bytes += counters.page_bytes + counters.table_bytes;
+    for (const auto& pool : pools_[g].all()) {
+      const Status status = check_pool(group, *pool, other_pages);
+      if (!status.ok()) return status.with_context(fmt::format("layer group {}", g));
+      const PagePoolCounters counters = pool->counters();
+      bytes += counters.page_bytes + counters.table_bytes;
+    }
   }
   if (bytes != budget_->current_bytes() || bytes > budget_->limit_bytes())
     return make_status(StatusCode::kCorrupt, "{} bytes are held but {} of {} are charged", bytes,

@@ -45,6 +45,8 @@ class [[nodiscard]] PageHandle {
 
   bool has_page() const { return pool_ != nullptr; }
   PageId id() const { return id_; }
+  /// REQUIRES: has_page().
+  const PagePool& pool() const { return *pool_; }
   /// Start of the page's bytes. Writing needs exclusive().
   std::byte* base() const;
   /// Whether this is the page's only reference.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "kv/page_packer.h"
 
 namespace memdecay {
 namespace {
@@ -12,137 +13,311 @@ std::int32_t pages_over(std::int32_t tokens, std::int32_t page_tokens) {
   return tokens / page_tokens + (tokens % page_tokens != 0 ? 1 : 0);
 }
 
+/// Calls visit(begin, end) for the stretches of [begin, end) between the cuts, which may be empty
+/// before the first cut only.
+template <typename Visit>
+void each_stretch(Position begin, Position end, std::span<const Position> cuts,
+                  const Visit& visit) {
+  for (const Position cut : cuts) visit(std::exchange(begin, cut), cut);
+  visit(begin, end);
+}
+
+template <typename T>
+auto at(std::vector<T>& items, std::size_t index) {
+  return items.begin() + static_cast<std::ptrdiff_t>(index);
+}
+
 }  // namespace
 
-PageTable::PageTable(PagePool& pool, std::int32_t window, std::int32_t cut_back)
-    : pool_(&pool), window_(window), cut_back_(cut_back) {
+PageTable::PageTable(const GroupPools& pools, std::int32_t window, std::int32_t cut_back)
+    : pools_(&pools), window_(window), cut_back_(cut_back) {
   MEMDECAY_CHECK(window >= 0 && cut_back >= 0);
 }
 
 PageTable::~PageTable() {
-  const PagePool::Batch batch(*pool_);
-  pages_.clear();
+  const GroupPools::Batch batch(*pools_);
+  pages_.items().clear();
 }
 
-PageTable::Need PageTable::plan_append(Position size, std::int32_t tokens) const {
+std::size_t PageTable::index_at(Position position) const {
+  const auto& refs = refs_.items();
+  const auto after =
+      std::upper_bound(refs.begin(), refs.end(), position,
+                       [](Position p, const KvPageRef& page) { return p < page.first_position; });
+  MEMDECAY_CHECK(after != refs.begin());
+  return static_cast<std::size_t>(after - refs.begin()) - 1;
+}
+
+std::size_t PageTable::index_of(Position first_position) const {
+  const std::size_t i = index_at(first_position);
+  MEMDECAY_CHECK(refs_.items()[i].first_position == first_position);
+  return i;
+}
+
+std::optional<std::size_t> PageTable::find(Position position) const {
+  const auto& refs = refs_.items();
+  if (refs.empty() || position < refs.front().first_position) return std::nullopt;
+  const std::size_t i = index_at(position);
+  const bool held =
+      runs_.slots_before(refs[i], position + 1) > runs_.slots_before(refs[i], position);
+  return held ? std::optional(i) : std::nullopt;
+}
+
+bool PageTable::may_be_written(const KvPageRef& page) const {
+  return page.format == own_form() && runs_.of(page).empty();
+}
+
+void PageTable::check_writable(Position begin, Position end) const {
+  const auto& refs = refs_.items();
+  while (begin < end) {
+    const auto i = find(begin);
+    MEMDECAY_CHECK(i.has_value());
+    MEMDECAY_CHECK(pages()[*i].exclusive() && may_be_written(refs[*i]));
+    begin = refs[*i].first_position + refs[*i].filled;
+  }
+}
+
+PageTable::Need PageTable::plan_append(Position size, std::int32_t tokens,
+                                       std::span<const Position> cuts) const {
   Need need;
   if (tokens == 0) return need;
-  const std::int32_t end = pages_over(size + tokens, page_tokens());
-  need.pages = end - end_page_number();
-  need.copies_last = size % page_tokens() != 0 && !pages_.back().exclusive();
-  const std::size_t entries = pages_.size() + static_cast<std::size_t>(need.pages);
+  if (is_dense()) cuts = {};
+  std::int32_t room = open_ ? page_tokens() - refs_.items().back().filled : 0;
+  const bool writes_last = open_ && (cuts.empty() || cuts.front() != size);
+  each_stretch(size, size + tokens, cuts, [&](Position begin, Position end) {
+    need.pages += pages_over(std::max(0, end - begin - std::exchange(room, 0)), page_tokens());
+  });
+  const std::size_t entries = pages().size() + static_cast<std::size_t>(need.pages);
+  need.pool = &pools_->own();
+  need.copies_last = writes_last && !pages().back().exclusive();
   need.pages += need.copies_last ? 1 : 0;
-  need.bytes = static_cast<std::uint64_t>(need.pages) * pool_->stride_bytes();
-  if (entries > pages_.capacity()) {
-    // Doubling keeps appends O(1); old and new arrays exist together for a moment.
-    need.capacity = std::max({entries, 2 * pages_.capacity(), std::size_t{8}});
-    need.bytes += need.capacity * kEntryBytes;
-  }
+  need.capacity = pages_.growth_for(entries);
+  need.bytes = static_cast<std::uint64_t>(need.pages) * need.pool->stride_bytes() +
+               need.capacity * kEntryBytes;
   return need;
 }
 
 void PageTable::hold(std::size_t capacity, BudgetReservation& paid) {
-  BudgetReservation grown = paid.split(capacity * kEntryBytes);
-  pages_.reserve(capacity);
-  refs_.reserve(capacity);
-  MEMDECAY_CHECK(pages_.capacity() == capacity && refs_.capacity() == capacity);
-  memory_ = std::move(grown);
+  pages_.grow(capacity, paid);
+  refs_.grow(capacity, paid);
 }
 
-void PageTable::push(PageHandle page) {
-  const std::int32_t number = end_page_number();
-  refs_.push_back({page.base(), number * page_tokens(), 0, pool_->layout().format});
-  pages_.push_back(std::move(page));
+void PageTable::push(PageHandle page, Position first_position, std::int32_t filled) {
+  const KvFormat form = page.pool().layout().format;
+  refs_.items().push_back({page.base(), first_position, filled, form});
+  pages_.items().push_back(std::move(page));
+  open_ = filled < page_tokens() && form == own_form();
 }
 
-void PageTable::append(Position size, std::int32_t tokens, const Need& need,
-                       BudgetReservation& paid) {
+void PageTable::append(Position size, std::int32_t tokens, std::span<const Position> cuts,
+                       const Need& need, BudgetReservation& paid) {
   if (tokens == 0) return;
-  if (need.capacity > 0) hold(need.capacity, paid);
+  if (is_dense()) cuts = {};
+  hold(need.capacity, paid);
   if (need.copies_last) {
-    pages_.back() = pool_->copy(pages_.back(), paid);
-    refs_.back().base = pages_.back().base();
+    PageHandle& last = pages_.items().back();
+    last = need.pool->copy(last, paid);
+    refs_.items().back().base = last.base();
   }
   const Position end = size + tokens;
-  const std::size_t first_written =
-      pages_.size() - (size % page_tokens() != 0 ? std::size_t{1} : std::size_t{0});
-  while (end_page_number() < pages_over(end, page_tokens())) push(pool_->allocate(paid));
-  for (std::size_t i = first_written; i < refs_.size(); ++i)
-    refs_[i].filled = std::min(page_tokens(), end - refs_[i].first_position);
+  each_stretch(size, end, cuts, [&](Position begin, Position border) {
+    fill(begin, border, paid);
+    if (border < end) open_ = false;  // a cut
+  });
+  MEMDECAY_CHECK(paid.bytes() == 0);
+}
+
+/// Appends [begin, end), first into the open page, then into new ones.
+void PageTable::fill(Position begin, Position end, BudgetReservation& paid) {
+  while (begin < end) {
+    if (!open_) push(pools_->own().allocate(paid), begin, 0);
+    KvPageRef& last = refs_.items().back();
+    const std::int32_t slots = std::min(page_tokens() - last.filled, end - begin);
+    last.filled += slots;
+    begin += slots;
+    open_ = last.filled < page_tokens();
+  }
+}
+
+void PageTable::drop(std::span<const Position> first_positions) {
+  if (is_dense() || first_positions.empty()) return;
+  auto& pages = pages_.items();
+  auto& refs = refs_.items();
+  std::size_t kept = index_of(first_positions.front());
+  MEMDECAY_CHECK(!open_ || first_positions.back() < refs.back().first_position);
+  const GroupPools::Batch batch(*pools_);
+  std::size_t dropped = 0;
+  for (std::size_t i = kept; i < refs.size(); ++i) {
+    if (dropped < first_positions.size() && refs[i].first_position == first_positions[dropped]) {
+      ++dropped;
+      runs_.forget(refs[i]);
+      pages[i].reset();
+    } else {
+      pages[kept] = std::move(pages[i]);
+      refs[kept++] = refs[i];
+    }
+  }
+  MEMDECAY_CHECK(dropped == first_positions.size());
+  keep_first(kept);
+  runs_.sweep();
+}
+
+PageTable::Need PageTable::plan_replace(Position first_position, KvFormat form) const {
+  Need need;
+  if (is_dense()) return need;
+  need.pool = pools_->find(form);
+  MEMDECAY_CHECK(need.pool != nullptr && refs_.items()[index_of(first_position)].format != form);
+  need.pages = 1;
+  need.bytes = need.pool->stride_bytes();
+  return need;
+}
+
+void PageTable::replace(Position first_position, const ConvertPage& convert, const Need& need,
+                        BudgetReservation& paid) {
+  if (need.pages == 0) return;
+  const std::size_t i = index_of(first_position);
+  PageHandle& old = pages_.items()[i];
+  KvPageRef& ref = refs_.items()[i];
+  PageHandle page = need.pool->allocate(paid);
+  convert(old.pool().layout(), ref.base, need.pool->layout(), page.base(), ref.filled);
+  ref.base = page.base();
+  ref.format = need.pool->layout().format;
+  old = std::move(page);
+  if (i + 1 == refs_.items().size()) open_ = false;
+}
+
+PageTable::Need PageTable::plan_pack(std::span<const Position> first_positions) const {
+  Need need;
+  if (is_dense()) return need;
+  MEMDECAY_CHECK(first_positions.size() >= 2);
+  const std::size_t first = index_of(first_positions.front());
+  const auto sources = std::span(refs_.items()).subspan(first);
+  MEMDECAY_CHECK(sources.size() - (open_ ? 1 : 0) >= first_positions.size());
+  std::int32_t slots = 0;
+  for (std::size_t i = 0; i < first_positions.size(); ++i) {
+    MEMDECAY_CHECK(sources[i].first_position == first_positions[i]);
+    MEMDECAY_CHECK(sources[i].format == sources[0].format && !is_quantized(sources[i].format));
+    slots += sources[i].filled;
+    need.runs += std::max(std::size_t{1}, runs_.of(sources[i]).size());
+  }
+  need.pool = pools_->find(sources[0].format);
+  need.pages = pages_over(slots, page_tokens());
+  const auto pages = static_cast<std::size_t>(need.pages);
+  MEMDECAY_CHECK(pages < first_positions.size());
+  need.runs += pages;  // each new page may begin within a run
+  need.run_capacity = runs_.memory().growth_for(runs_.count() + need.runs);
+  need.bytes = pages * need.pool->stride_bytes() + need.run_capacity * sizeof(PositionRun) +
+               PagePacker::bytes_for(pages, need.runs);
+  return need;
+}
+
+void PageTable::pack(std::span<const Position> first_positions, const Need& need,
+                     BudgetReservation& paid) {
+  if (need.pages == 0) return;
+  runs_.memory().grow(need.run_capacity, paid);
+  const std::size_t first = index_of(first_positions.front());
+  const std::size_t end = first + first_positions.size();
+  auto& pages = pages_.items();
+  auto& refs = refs_.items();
+  PagePacker packer(*need.pool, static_cast<std::size_t>(need.pages), need.runs, paid);
+  for (std::size_t i = first; i < end; ++i) {
+    std::int32_t slot = 0;
+    const auto runs = runs_.of(refs[i]);
+    if (runs.empty()) packer.add(refs[i], 0, {refs[i].first_position, refs[i].filled});
+    for (const PositionRun& run : runs)
+      packer.add(refs[i], std::exchange(slot, slot + run.tokens), run);
+  }
+  packer.finish();
+  for (std::size_t i = first; i < end; ++i) runs_.forget(refs[i]);
+  runs_.sweep();
+  runs_.insert(packer.runs());
+  const GroupPools::Batch batch(*pools_);
+  const std::size_t rest = first + packer.refs().size();
+  std::move(packer.pages().begin(), packer.pages().end(), at(pages, first));
+  std::copy(packer.refs().begin(), packer.refs().end(), at(refs, first));
+  pages.erase(at(pages, rest), at(pages, end));
+  refs.erase(at(refs, rest), at(refs, end));
+}
+
+PageTable::Need PageTable::plan_adopt(std::size_t count) const {
+  MEMDECAY_CHECK(!is_dense() && pages().empty());
+  Need need;
+  need.capacity = pages_.growth_for(count);
+  need.bytes = need.capacity * kEntryBytes;
+  return need;
+}
+
+void PageTable::adopt(PageHandle page, std::int32_t filled) {
+  MEMDECAY_CHECK(filled >= 1 && filled <= page_tokens());
+  MEMDECAY_CHECK(pools_->find(page.pool().layout().format) == &page.pool());
+  MEMDECAY_CHECK(pages().size() < pages().capacity());
+  const Position end = refs_.items().empty() ? 0 : runs_.end_of(refs_.items().back());
+  push(std::move(page), end, filled);
 }
 
 void PageTable::trim(Position next) {
-  if (window_ == 0) return;
+  if (!is_dense()) return;
   // The query at `next` sees positions > next - window.
   const std::int64_t dead = std::int64_t{next} - window_ - cut_back_ + 1;  // [0, dead) is unseen
   if (dead <= 0) return;
-  const auto keep_from = static_cast<std::int32_t>(dead / page_tokens());
-  const std::int32_t drop = std::min(keep_from, end_page_number()) - first_page_number_;
-  if (drop <= 0) return;
-  const PagePool::Batch batch(*pool_);
-  pages_.erase(pages_.begin(), pages_.begin() + drop);
-  refs_.erase(refs_.begin(), refs_.begin() + drop);
-  first_page_number_ += drop;
+  const auto keep_from = static_cast<std::int32_t>(dead / page_tokens()) - first_page_number_;
+  const std::int32_t gone = std::min(keep_from, static_cast<std::int32_t>(pages().size()));
+  if (gone <= 0) return;
+  auto& pages = pages_.items();
+  auto& refs = refs_.items();
+  const GroupPools::Batch batch(*pools_);
+  pages.erase(pages.begin(), pages.begin() + gone);
+  refs.erase(refs.begin(), refs.begin() + gone);
+  first_page_number_ += gone;
 }
 
 Position PageTable::earliest_cut() const {
-  if (window_ == 0 || first_page_number_ == 0) return 1;
+  if (!is_dense() || first_page_number_ == 0) return 1;
   return first_page_number_ * page_tokens() + window_ - 1;
+}
+
+/// REQUIRES: runs of the others are gone or go next.
+void PageTable::keep_first(std::size_t count) {
+  auto& pages = pages_.items();
+  pages.erase(at(pages, count), pages.end());
+  refs_.items().resize(count);
 }
 
 void PageTable::truncate(Position to) {
   MEMDECAY_CHECK(to == 0 || to >= earliest_cut());
-  const std::int32_t end = pages_over(to, page_tokens());
-  if (end < end_page_number()) {
-    const PagePool::Batch batch(*pool_);
-    const auto keep = static_cast<std::size_t>(std::max(0, end - first_page_number_));
-    pages_.erase(pages_.begin() + static_cast<std::ptrdiff_t>(keep), pages_.end());
-    refs_.resize(keep);
+  auto& refs = refs_.items();
+  const auto end =
+      std::lower_bound(refs.begin(), refs.end(), to,
+                       [](const KvPageRef& page, Position p) { return page.first_position < p; });
+  {
+    const GroupPools::Batch batch(*pools_);
+    keep_first(static_cast<std::size_t>(end - refs.begin()));
   }
   if (to == 0) first_page_number_ = 0;
-  if (!refs_.empty()) refs_.back().filled = to - refs_.back().first_position;
+  open_ = false;
+  std::int32_t left = 0;
+  if (!refs.empty()) left = runs_.slots_before(refs.back(), to);
+  runs_.cut(to);
+  if (refs.empty() || left == refs.back().filled) return;
+  refs.back().filled = left;
+  if (runs_.of(refs.back()).size() == 1) runs_.cut(refs.back().first_position);  // no gap is left
+  open_ = may_be_written(refs.back());
 }
 
 std::uint64_t PageTable::fork_bytes() const {
-  return pages_.size() * kEntryBytes;
+  return pages().size() * kEntryBytes + runs_.count() * sizeof(PositionRun);
 }
 
 PageTable PageTable::fork(BudgetReservation& paid) const {
-  PageTable copy(*pool_, window_, cut_back_);
-  copy.hold(pages_.size(), paid);
+  PageTable copy(*pools_, window_, cut_back_);
+  copy.hold(pages().size(), paid);
+  copy.runs_.memory().grow(runs_.count(), paid);
   copy.first_page_number_ = first_page_number_;
-  for (const PageHandle& page : pages_) copy.pages_.push_back(page.share());
-  copy.refs_ = refs_;
+  copy.open_ = open_;
+  for (const PageHandle& page : pages()) copy.pages_.items().push_back(page.share());
+  copy.refs_.items() = refs_.items();
+  copy.runs_.memory().items() = runs_.memory().items();
   return copy;
-}
-
-Status PageTable::check(Position size) const {
-  if (pages_.size() != refs_.size())
-    return make_status(StatusCode::kCorrupt, "{} pages stand against {} view entries",
-                       pages_.size(), refs_.size());
-  if (end_page_number() != pages_over(size, page_tokens()))
-    return make_status(StatusCode::kCorrupt, "{} tokens end in page {}, but the table ends at {}",
-                       size, pages_over(size, page_tokens()), end_page_number());
-  const Position oldest = first_page_number_ * page_tokens();
-  if (first_page_number_ > 0 && (window_ == 0 || oldest > size - window_ + 1))
-    return make_status(StatusCode::kCorrupt,
-                       "position {} is the oldest kept, but the window of {} at {} reaches further",
-                       oldest, window_, size);
-  for (std::size_t i = 0; i < refs_.size(); ++i) {
-    const KvPageRef& ref = refs_[i];
-    const Position first = oldest + static_cast<std::int32_t>(i) * page_tokens();
-    const std::int32_t filled = std::min(page_tokens(), size - first);
-    if (ref.base != pages_[i].base() || ref.first_position != first || ref.filled != filled)
-      return make_status(StatusCode::kCorrupt,
-                         "entry {} shows position {} with {} slots filled, not {} with {}", i,
-                         ref.first_position, ref.filled, first, filled);
-  }
-  const std::uint64_t arrays =
-      pages_.capacity() * sizeof(PageHandle) + refs_.capacity() * sizeof(KvPageRef);
-  if (arrays != memory_.bytes())
-    return make_status(StatusCode::kCorrupt, "the table's arrays hold {} bytes but charge {}",
-                       arrays, memory_.bytes());
-  return {};
 }
 
 }  // namespace memdecay

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "core/check.h"
@@ -23,30 +24,48 @@ Sequence::~Sequence() {
   cache_.delist(*this);
 }
 
-std::uint64_t Sequence::bytes_to_append(std::int32_t tokens) const {
+/// Reserves what `plan` says of every table, makes sure of its pages, then applies: nothing can
+/// fail from there on.
+template <typename Plan, typename Apply>
+Room Sequence::pay_and_apply(const Plan& plan, const Apply& apply) {
   std::uint64_t bytes = 0;
-  for (const PageTable& table : tables_) bytes += table.plan_append(size_, tokens).bytes;
-  return bytes;
-}
-
-Room Sequence::try_append(std::int32_t tokens) {
-  MEMDECAY_CHECK(tokens >= 0 && tokens <= std::numeric_limits<Position>::max() - size_);
-  trim();
-  const std::uint64_t bytes = bytes_to_append(tokens);
+  for (const PageTable& table : tables_) bytes += plan(table).bytes;
   KvBudget& budget = cache_.budget();
   auto paid = budget.try_reserve(bytes);
   if (!paid) return {Room::Refusal::kBudget, budget.missing_bytes(bytes)};
-  for (std::size_t g = 0; g < tables_.size(); ++g) {
-    const std::int32_t pages = tables_[g].plan_append(size_, tokens).pages;
-    const Room room = cache_.pool(LayerGroupId(static_cast<std::int32_t>(g))).try_prepare(pages);
+  for (const PageTable& table : tables_) {
+    const PageTable::Need need = plan(table);
+    if (need.pages == 0) continue;
+    const Room room = need.pool->try_prepare(need.pages);
     if (!room) return room;
   }
-  // From here on nothing can fail.
-  for (PageTable& table : tables_)
-    table.append(size_, tokens, table.plan_append(size_, tokens), *paid);
-  MEMDECAY_CHECK(paid->bytes() == 0);
-  size_ += tokens;
+  for (PageTable& table : tables_) {
+    const PageTable::Need need = plan(table);
+    BudgetReservation part = paid->split(need.bytes);
+    apply(table, need, part);
+  }
   return {};
+}
+
+std::uint64_t Sequence::bytes_to_append(std::int32_t tokens, std::span<const Position> cuts) const {
+  std::uint64_t bytes = 0;
+  for (const PageTable& table : tables_) bytes += table.plan_append(size_, tokens, cuts).bytes;
+  return bytes;
+}
+
+Room Sequence::try_append(std::int32_t tokens, std::span<const Position> cuts) {
+  MEMDECAY_CHECK(tokens >= 0 && tokens <= std::numeric_limits<Position>::max() - size_);
+  MEMDECAY_CHECK(std::adjacent_find(cuts.begin(), cuts.end(), std::greater_equal<>()) ==
+                 cuts.end());
+  MEMDECAY_CHECK(cuts.empty() || (cuts.front() >= size_ && cuts.back() < size_ + tokens));
+  trim();
+  const Room room =
+      pay_and_apply([&](const PageTable& table) { return table.plan_append(size_, tokens, cuts); },
+                    [&](PageTable& table, const PageTable::Need& need, BudgetReservation& paid) {
+                      table.append(size_, tokens, cuts, need, paid);
+                    });
+  if (room) size_ += tokens;
+  return room;
 }
 
 void Sequence::trim() {
@@ -68,6 +87,36 @@ bool Sequence::try_truncate(Position to) {
   return true;
 }
 
+const PageTable* Sequence::first_unbounded() const {
+  const auto first = std::find_if(tables_.begin(), tables_.end(),
+                                  [](const PageTable& table) { return table.window() == 0; });
+  return first == tables_.end() ? nullptr : &*first;
+}
+
+bool Sequence::is_open() const {
+  const PageTable* const table = first_unbounded();
+  return table != nullptr && table->is_open();
+}
+
+void Sequence::drop(std::span<const Position> first_positions) {
+  for (PageTable& table : tables_) table.drop(first_positions);
+}
+
+Room Sequence::try_replace(Position first_position, KvFormat form, const ConvertPage& convert) {
+  return pay_and_apply(
+      [&](const PageTable& table) { return table.plan_replace(first_position, form); },
+      [&](PageTable& table, const PageTable::Need& need, BudgetReservation& paid) {
+        table.replace(first_position, convert, need, paid);
+      });
+}
+
+Room Sequence::pack_pages(std::span<const Position> first_positions) {
+  return pay_and_apply([&](const PageTable& table) { return table.plan_pack(first_positions); },
+                       [&](PageTable& table, const PageTable::Need& need, BudgetReservation& paid) {
+                         table.pack(first_positions, need, paid);
+                       });
+}
+
 SequenceHandle Sequence::try_fork() const {
   std::uint64_t bytes = record_bytes(tables_.size());
   for (const PageTable& table : tables_) bytes += table.fork_bytes();
@@ -80,25 +129,36 @@ SequenceHandle Sequence::try_fork() const {
   return copy;
 }
 
+PageHandle Sequence::share_page(LayerGroupId group, Position first_position) const {
+  return table(group).page(first_position).share();
+}
+
+Room Sequence::try_adopt(std::span<const std::int32_t> fills, std::span<const PageHandle> pages) {
+  MEMDECAY_CHECK(size_ == 0 && pages.size() == fills.size() * tables_.size());
+  const auto has_window = [](const PageTable& table) { return table.window() > 0; };
+  if (std::any_of(tables_.begin(), tables_.end(), has_window)) return {Room::Refusal::kWindow, 0};
+  std::size_t group = 0;
+  const Room room =
+      pay_and_apply([&](const PageTable& table) { return table.plan_adopt(fills.size()); },
+                    [&](PageTable& table, const PageTable::Need& need, BudgetReservation& paid) {
+                      table.prepare_adopt(need, paid);
+                      for (std::size_t i = 0; i < fills.size(); ++i)
+                        table.adopt(pages[i * tables_.size() + group].share(), fills[i]);
+                      ++group;
+                    });
+  if (room) size_ = std::accumulate(fills.begin(), fills.end(), Position{0});
+  return room;
+}
+
 void Sequence::check_writable(Position begin, Position end) const {
   MEMDECAY_CHECK(begin >= 0 && begin <= end && end <= size_);
-  if (begin == end) return;
-  for (const PageTable& table : tables_) {
-    const std::int32_t page_tokens = table.pool().layout().page_tokens;
-    const std::int32_t first = begin / page_tokens - table.first_page_number();
-    const std::int32_t last = (end - 1) / page_tokens - table.first_page_number();
-    MEMDECAY_CHECK(first >= 0);
-    for (std::int32_t i = first; i <= last; ++i)
-      MEMDECAY_CHECK(table.pages()[static_cast<std::size_t>(i)].exclusive());
-  }
+  for (const PageTable& table : tables_) table.check_writable(begin, end);
 }
 
 KvPageRef Sequence::page_for_write(LayerGroupId group, Position position) const {
-  const PagedKvView pages = view(group);
-  const std::int32_t at = position / pages.layout->page_tokens - pages.first_page_number;
-  MEMDECAY_CHECK(position >= 0 && position < size_ && at >= 0);
-  MEMDECAY_CHECK(table(group).pages()[static_cast<std::size_t>(at)].exclusive());
-  return pages.pages[static_cast<std::size_t>(at)];
+  MEMDECAY_CHECK(position >= 0 && position < size_);
+  table(group).check_writable(position, position + 1);
+  return view(group).pages[*table(group).find(position)];
 }
 
 SequenceMemory Sequence::memory() const {
@@ -109,10 +169,23 @@ SequenceMemory Sequence::memory() const {
     for (const PageHandle& page : table.pages()) {
       const bool exclusive = page.exclusive();
       (exclusive ? memory.exclusive_pages : memory.shared_pages) += 1;
-      (exclusive ? memory.exclusive_bytes : memory.shared_bytes) += table.pool().stride_bytes();
+      (exclusive ? memory.exclusive_bytes : memory.shared_bytes) += page.pool().stride_bytes();
     }
   }
   return memory;
+}
+
+Status Sequence::check_alike(const PageTable& first, const PageTable& other) const {
+  const auto a = first.view(), b = other.view();
+  if (a.layout->page_tokens != b.layout->page_tokens) return {};
+  const auto same = [](const KvPageRef& x, const KvPageRef& y) {
+    return x.first_position == y.first_position && x.filled == y.filled;
+  };
+  if (std::equal(a.pages.begin(), a.pages.end(), b.pages.begin(), b.pages.end(), same)) return {};
+  return make_status(StatusCode::kCorrupt,
+                     "sequence {} holds other positions in one group than "
+                     "in another",
+                     id_.value());
 }
 
 Status Sequence::check() const {
@@ -123,6 +196,8 @@ Status Sequence::check() const {
     const Status status = tables_[g].check(size_);
     if (!status.ok())
       return status.with_context(fmt::format("sequence {}, layer group {}", id_.value(), g));
+    if (tables_[g].window() == 0)
+      MEMDECAY_RETURN_IF_ERROR(check_alike(*first_unbounded(), tables_[g]));
   }
   return {};
 }

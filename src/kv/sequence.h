@@ -4,21 +4,27 @@
 // all or nothing: after a refusal size() and every view are as they were (only trim(), which
 // changes nothing that can be seen, has happened). The protocol of a step:
 //
-//     auto room = sequence.try_append(n);          // slots for positions [size, size + n)
+//     auto room = sequence.try_append(n, cuts);    // slots for positions [size, size + n)
 //     if (!room) ...                               // room.missing_bytes says what to free
 //     write K and V of those positions through view() or page_for_write(), layer by layer;
 //     attention reads view(): the window of the first new token and all new tokens are there.
 //
-// Invariants: every group holds the same positions up to size(); a page that holds a position
-// which will be written is held by this sequence alone (check_writable()); see PageTable for the
-// equations of each group.
+// Cuts, drop(), try_replace() and pack_pages() work on the unbounded groups (window 0), on all
+// alike; groups with a window stay dense, since their window bounds them. A page is named by its
+// first position, as view() shows it. size() counts tokens that were dropped too: positions never
+// change.
+//
+// Invariants: every unbounded group holds the same positions, in entries alike where their pages
+// have the same number of slots; a page that holds a position which will be written is held by
+// this sequence alone (check_writable()); see PageTable for the equations of each group.
 // A sequence dies before its KvCache. Its death is its close: pages and bytes go back at once.
 // Threads: one owner (the engine thread). Views stay valid until the next non-const call.
-// Cost: try_append and try_truncate O(pages touched), try_fork O(pages), the rest O(groups).
+// Cost: see PageTable, summed over the groups; try_fork O(pages).
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/id.h"
@@ -53,25 +59,55 @@ class Sequence {
   /// Tokens, which is also the position of the next one.
   Position size() const { return size_; }
 
-  /// Adds `tokens` >= 0 slots. A refusal says which bytes were missing.
-  Room try_append(std::int32_t tokens);
-  /// Bytes that try_append(tokens) would take from the budget now.
-  std::uint64_t bytes_to_append(std::int32_t tokens) const;
+  /// Adds `tokens` >= 0 slots. A new page begins at each cut, so the page before it is sealed; a
+  /// cut at size() seals the last one. Cuts ascend, in [size(), size() + tokens).
+  Room try_append(std::int32_t tokens, std::span<const Position> cuts = {});
+  /// Bytes that try_append(tokens, cuts) would take from the budget now.
+  std::uint64_t bytes_to_append(std::int32_t tokens, std::span<const Position> cuts = {}) const;
   /// Lets pages outside every future query's window go. try_append does it first anyway.
   void trim();
 
-  /// Cuts back to `to` <= size() tokens. False, and nothing changed, where a sliding window has let
-  /// tokens go that the query at `to` would see; 0 and earliest_cut() and above always work.
+  /// Cuts back to `to` <= size() tokens, dropped ones counted. A page that is cut through goes on
+  /// with the next append where it may be written (plain, in the group's own form); behind a page's
+  /// end and in a gap the next append begins a page. False, and nothing changed, where a sliding
+  /// window has let tokens go that the query at `to` would see; 0 and earliest_cut() and above
+  /// always work.
   [[nodiscard]] bool try_truncate(Position to);
   Position earliest_cut() const;
 
-  /// A sequence with the same tokens that shares every page; null when its tables find no room.
+  /// Whether the next append goes on in the last page of the unbounded groups.
+  bool is_open() const;
+  /// Makes tombstones of these pages, ascending; bytes of pages that nobody else holds are free at
+  /// once. REQUIRES: the last page is not among them while is_open().
+  void drop(std::span<const Position> first_positions);
+  /// Puts the page into another form that the cache is configured with (or back into the group's
+  /// own), and seals it. `convert` is called once per unbounded group, in their order. The new page
+  /// is reserved before the old one goes, so a full budget refuses even what would shrink. Others
+  /// that share the old page keep it. REQUIRES: the page has another form now.
+  Room try_replace(Position first_position, KvFormat form, const ConvertPage& convert);
+  /// Lays the slots of neighbouring pages, two or more, all sealed and of one form without scales,
+  /// into as few new pages as hold them; all but the last come out full. The new pages are reserved
+  /// before the old ones go. REQUIRES: fewer pages come out than went in.
+  Room pack_pages(std::span<const Position> first_positions);
+
+  /// A sequence with the same tokens and gaps that shares every page; null when its tables find no
+  /// room.
   SequenceHandle try_fork() const;
+  /// Another reference to a page, for a holder beside the sequences (a prefix tree): while it
+  /// lives, nobody writes the page. KvCache::validate() must be told of it.
+  PageHandle share_page(LayerGroupId group, Position first_position) const;
+  /// An empty sequence takes references to pages whose first fills[i] slots hold the positions from
+  /// 0 on, one after another; pages[i * groups + g] is page i's of group g. A partly filled last
+  /// page in the group's own form is open: the next append copies it, or seals it by a cut.
+  /// Refusal::kWindow, whatever is free, where a group has a window.
+  Room try_adopt(std::span<const std::int32_t> fills, std::span<const PageHandle> pages);
 
   PagedKvView view(LayerGroupId group) const { return table(group).view(); }
-  /// Dies unless every page that holds a position of [begin, end) is held by this sequence alone.
+  /// Dies unless every page that holds a position of [begin, end) is held by this sequence alone
+  /// and may be written.
   void check_writable(Position begin, Position end) const;
-  /// The page of `position`, to be written. REQUIRES: position is held; dies if the page is shared.
+  /// The page of `position`, to be written. REQUIRES: position is held; dies if the page is shared,
+  /// packed or not in the group's own form.
   KvPageRef page_for_write(LayerGroupId group, Position position) const;
 
   const PageTable& table(LayerGroupId group) const { return tables_[group.index()]; }
@@ -83,6 +119,10 @@ class Sequence {
   friend class KvCache;
   Sequence(KvCache& cache, SequenceId id, BudgetReservation record);
   static std::uint64_t record_bytes(std::size_t groups);
+  template <typename Plan, typename Apply>
+  Room pay_and_apply(const Plan& plan, const Apply& apply);
+  const PageTable* first_unbounded() const;
+  Status check_alike(const PageTable& first, const PageTable& other) const;
 
   KvCache& cache_;
   SequenceId id_;
