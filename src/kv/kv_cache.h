@@ -39,7 +39,7 @@ struct KvCacheConfig {
   std::vector<KvLayerGroup> groups;
   /// Further forms that pages of unbounded groups can take; a group's own may be named and adds
   /// nothing. Each is a pool, which costs its tables (about 4.2 bytes a page that could be).
-  std::vector<KvFormat> forms;
+  std::vector<KvFormat> forms = {};
   /// Bytes for everything, or KvBudget::kUnlimited.
   std::uint64_t budget_bytes = KvBudget::kUnlimited;
   /// Tokens that windowed groups keep beyond their window: after an append (or trim()) at size s a

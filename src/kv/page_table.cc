@@ -329,7 +329,7 @@ void PageTable::truncate(Position to) {
   if (refs.empty() || left == refs.back().filled) return;
   refs.back().filled = left;
   if (runs_.of(refs.back()).size() == 1) runs_.cut(refs.back().first_position);  // no gap is left
-  open_ = may_be_written(refs.back());
+  open_ = may_be_written(refs.back()) && runs_.end_of(refs.back()) == to;
 }
 
 std::uint64_t PageTable::fork_bytes() const {

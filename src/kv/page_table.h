@@ -136,9 +136,9 @@ class PageTable {
   void trim(Position next);
   /// The smallest size > 0 to which a cut back leaves the window whole.
   Position earliest_cut() const;
-  /// Positions from `to` on go. A page that is cut through is open afterwards where it may be
-  /// written. What was closed before the last entry left is closed before the next token. REQUIRES:
-  /// to = 0, or earliest_cut() <= to; to < size.
+  /// Positions from `to` on go. A page that loses some and now ends at `to` is open afterwards
+  /// where it may be written. What was closed before the last entry left is closed before the next
+  /// token. REQUIRES: to = 0, or earliest_cut() <= to; to < size.
   void truncate(Position to);
 
   /// Bytes that a copy of this table needs for its arrays.

@@ -1,10 +1,8 @@
-// ReferenceCache: a naive oracle beside a KvCache, for the model-based test and the fuzzer only.
+// ReferenceCache: random operations on a KvCache, each compared with a naive oracle, for the
+// model-based test and the fuzzer only.
 //
-// It keeps every sequence's tokens as a plain vector of markers and drives one KvCache through
-// random operations. Every K and V value of a slot is a function of (marker, group, layer, head,
-// half, dim), written through page_for_write() and read back through view(). After each operation
-// step() compares all views with the vectors, runs validate(), and checks that a refused operation
-// left everything as it was. The product never includes this file.
+// It drives one KvCache and its ReferenceSequences. After each operation step() compares all views
+// with the oracles and runs validate(). The product never includes this file.
 // Threads: one. Cost of a step: O(all slots held).
 #pragma once
 
@@ -13,13 +11,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/check.h"
 #include "kv/kv_cache.h"
-#include "kv/slot_pattern.h"
+#include "kv/reference_sequence.h"
 #include "kv/take_for_test.h"
 
 namespace memdecay {
@@ -31,6 +30,7 @@ class ReferenceCache {
 
   struct Counts {
     std::uint64_t steps = 0, refused = 0, cuts_refused = 0, forks = 0, copies = 0;
+    std::uint64_t dropped = 0, replaced = 0, packed = 0, adopted = 0;
   };
 
   /// REQUIRES: a config that KvCache accepts.
@@ -49,30 +49,24 @@ class ReferenceCache {
 
   /// Closes everything; nothing may be left.
   std::string finish() {
-    pairs_.clear();
+    while (!sequences_.empty()) close(0);
     ballast_.release();
-    const Status status = cache_->validate();
-    if (!status.ok()) return status.message();
+    if (const Status status = cache_->validate(); !status.ok()) return status.message();
     const bool clean = cache_->budget().current_bytes() == empty_bytes_;
     return clean ? "" : "bytes are left after every sequence was closed";
   }
 
   Counts counts() const {
     Counts counts = counts_;
+    for (const ReferenceSequence& sequence : sequences_) counts.refused += sequence.refused();
     for (std::size_t g = 0; g < cache_->groups().size(); ++g)
       counts.copies += cache_->pool(group_id(g)).counters().copies;
     return counts;
   }
 
  private:
-  struct Pair {
-    SequenceHandle real;
-    std::vector<std::uint32_t> markers;
-    Position trimmed_at = 0;  // the largest size at which old pages may have been let go
-  };
   static constexpr std::size_t kMostSequences = 6;
   static constexpr std::int32_t kMostTokens = 400;
-  static constexpr std::uint64_t kGroupStep = std::uint64_t{1} << 32;  // groups hold other values
 
   static std::unique_ptr<KvCache> make(const KvCacheConfig& config) {
     auto cache = KvCache::create(config);
@@ -80,19 +74,30 @@ class ReferenceCache {
     return std::move(cache).value();
   }
   static LayerGroupId group_id(std::size_t g) { return LayerGroupId(static_cast<std::int32_t>(g)); }
+  static std::uint32_t bound(std::size_t n) { return static_cast<std::uint32_t>(n); }
 
   std::string perform(const Choose& choose) {
-    const std::uint32_t kind = choose(16);
-    if (pairs_.empty() || (kind == 0 && pairs_.size() < kMostSequences)) return create();
-    const std::size_t which = choose(static_cast<std::uint32_t>(pairs_.size()));
-    if (kind <= 8) return append(which, choose);
-    if (kind <= 10) return truncate(which, choose);
-    if (kind <= 12 && pairs_.size() < kMostSequences) return fork(which);
-    if (kind == 13) return trim(which);
-    if (kind == 14) return squeeze(choose);
-    done_ = fmt::format("close {}", which);
-    pairs_.erase(pairs_.begin() + static_cast<std::ptrdiff_t>(which));
+    const std::uint32_t kind = choose(24);
+    if (sequences_.empty() || (kind == 0 && sequences_.size() < kMostSequences)) return create();
+    const std::size_t which = choose(bound(sequences_.size()));
+    ReferenceSequence& sequence = sequences_[which];
+    done_ = fmt::format("sequence {} of {}: ", which, sequence.size());
+    if (kind <= 8) return append(sequence, choose);
+    if (kind <= 10) return truncate(sequence, choose);
+    if (kind <= 12 && sequences_.size() < kMostSequences) return fork(sequence);
+    if (kind == 13) return squeeze(choose);
+    if (kind <= 15) return drop(sequence, choose);
+    if (kind <= 18) return replace(sequence, choose);
+    if (kind <= 21) return pack(sequence, choose);
+    if (kind == 22 && sequences_.size() < kMostSequences) return adopt(which, choose);
+    done_ += "close";
+    close(which);
     return {};
+  }
+
+  void close(std::size_t which) {
+    counts_.refused += sequences_[which].refused();
+    sequences_.erase(sequences_.begin() + static_cast<std::ptrdiff_t>(which));
   }
 
   std::string create() {
@@ -103,80 +108,113 @@ class ReferenceCache {
       ballast_.release();  // or nothing would ever happen again
       return {};
     }
-    pairs_.push_back({std::move(real), {}, 0});
+    sequences_.emplace_back(*cache_, std::move(real));
     return {};
   }
 
-  std::string append(std::size_t which, const Choose& choose) {
-    Pair& pair = pairs_[which];
-    const Position size = pair.real->size();
+  std::string append(ReferenceSequence& sequence, const Choose& choose) {
+    const Position size = sequence.size();
     // Mostly the small steps of decode and chunks around a page's border, now and then a leap.
     const std::uint32_t reach = std::vector<std::uint32_t>{2, 20, 70, 150}[choose(4)];
     const auto tokens = std::min(static_cast<std::int32_t>(choose(reach)), kMostTokens - size);
-    done_ = fmt::format("append {} to sequence {} of {}", tokens, which, size);
-    trim_pair(pair);
-    const std::uint64_t bytes = cache_->budget().current_bytes();
-    const std::uint64_t needed = pair.real->bytes_to_append(tokens);
-    const Room room = pair.real->try_append(tokens);
-    if (!room) {
-      ++counts_.refused;
-      if (room.missing_bytes == 0) return "a refusal that misses nothing";
-      if (room.refusal == Room::Refusal::kBudget &&
-          room.missing_bytes != needed - cache_->budget().free_bytes())
-        return "a refusal that names the wrong number of bytes";
-      if (pair.real->size() != size || cache_->budget().current_bytes() != bytes)
-        return "a refused append changed something";
-      return {};
-    }
-    pair.real->check_writable(size, size + tokens);
-    for (Position p = size; p < size + tokens; ++p) {
-      pair.markers.push_back(choose(1U << 30));
-      write(*pair.real, p, pair.markers.back());
-    }
-    return {};
+    std::vector<Position> cuts;
+    for (std::uint32_t c = tokens > 0 ? choose(5) : 0; c > 0; --c)
+      cuts.push_back(size + static_cast<Position>(choose(static_cast<std::uint32_t>(tokens))));
+    std::sort(cuts.begin(), cuts.end());
+    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    done_ += fmt::format("append {} with {} cuts", tokens, cuts.size());
+    std::vector<std::uint32_t> markers;
+    for (std::int32_t i = 0; i < tokens; ++i) markers.push_back(choose(1U << 30));
+    return sequence.append(markers, cuts);
   }
 
-  std::string truncate(std::size_t which, const Choose& choose) {
-    Pair& pair = pairs_[which];
-    const Position size = pair.real->size();
+  std::string truncate(ReferenceSequence& sequence, const Choose& choose) {
+    const Position size = sequence.size();
     const bool nearby = choose(2) == 0;
-    const std::int32_t back =
-        static_cast<std::int32_t>(choose(static_cast<std::uint32_t>(nearby ? 20 : size + 1)));
-    const Position to = std::max(0, size - back);
-    done_ = fmt::format("cut sequence {} from {} to {}", which, size, to);
-    const bool allowed = to == 0 || to == size || to >= pair.real->earliest_cut();
-    if (!allowed && to >= pair.trimmed_at - cache_->config().cut_back_tokens)
-      return "a cut back that was promised is not allowed";
-    if (pair.real->try_truncate(to) != allowed) return "earliest_cut and try_truncate disagree";
-    if (!allowed) ++counts_.cuts_refused;
-    if (allowed) pair.markers.resize(static_cast<std::size_t>(to));
-    if (to == 0) pair.trimmed_at = 0;
-    return {};
+    const auto back = choose(static_cast<std::uint32_t>(nearby ? 20 : size + 1));
+    const Position to = std::max(0, size - static_cast<Position>(back));
+    done_ += fmt::format("cut back to {}", to);
+    bool refused = false;
+    std::string trouble = sequence.truncate(to, refused);
+    if (refused) ++counts_.cuts_refused;
+    return trouble;
   }
 
-  std::string fork(std::size_t which) {
-    done_ = fmt::format("fork {}", which);
-    const std::uint64_t bytes = cache_->budget().current_bytes();
-    auto copy = pairs_[which].real->try_fork();
-    if (copy == nullptr) {
-      ++counts_.refused;
-      return cache_->budget().current_bytes() == bytes ? "" : "a refused fork took bytes";
-    }
+  std::string fork(ReferenceSequence& sequence) {
+    done_ += "fork";
+    std::string trouble;
+    auto copy = sequence.fork(trouble);
+    if (!copy) return trouble;
     ++counts_.forks;
-    if (copy->memory().exclusive_pages != 0) return "a fresh fork has a page of its own";
-    Pair pair{std::move(copy), pairs_[which].markers, pairs_[which].trimmed_at};
-    pairs_.push_back(std::move(pair));
+    sequences_.push_back(*std::move(copy));
+    return trouble;
+  }
+
+  std::string drop(ReferenceSequence& sequence, const Choose& choose) {
+    const ReferencePages& pages = sequence.pages();
+    std::vector<Position> names;
+    const std::uint32_t share = 2 + choose(5);
+    for (std::size_t i = 0; i < pages.sealed(); ++i)
+      if (choose(share) == 0) names.push_back(pages.pages()[i].first());
+    done_ += fmt::format("drop {} of {} pages", names.size(), pages.pages().size());
+    counts_.dropped += names.size();
+    return sequence.drop(names);
+  }
+
+  std::string replace(ReferenceSequence& sequence, const Choose& choose) {
+    const auto& pages = sequence.pages().pages();
+    if (pages.empty()) return {};
+    const std::size_t index = choose(bound(pages.size()));
+    std::vector<KvFormat> forms = cache_->config().forms;
+    forms.push_back(cache_->groups().front().layout.format);  // and back
+    const KvFormat form = forms[choose(bound(forms.size()))];
+    done_ += fmt::format("replace page {} by form {}", index, static_cast<int>(form));
+    if (form == pages[index].form) return {};
+    ++counts_.replaced;
+    return sequence.replace(index, form);
+  }
+
+  std::string pack(ReferenceSequence& sequence, const Choose& choose) {
+    const ReferencePages& pages = sequence.pages();
+    if (pages.pages().empty()) return {};
+    const std::size_t most = 2 + choose(6);
+    for (std::size_t first = choose(bound(pages.pages().size())); first < pages.sealed(); ++first)
+      for (std::size_t count = most; count >= 2; --count)
+        if (pages.can_pack(first, count)) {
+          done_ += fmt::format("pack {} pages from {}", count, first);
+          ++counts_.packed;
+          return sequence.pack(first, count);
+        }
     return {};
   }
 
-  std::string trim(std::size_t which) {
-    done_ = fmt::format("trim {}", which);
-    trim_pair(pairs_[which]);
-    return {};
-  }
-  static void trim_pair(Pair& pair) {
-    pair.real->trim();
-    pair.trimmed_at = std::max(pair.trimmed_at, pair.real->size());
+  /// A new sequence takes pages from the front of another; references are held in between.
+  std::string adopt(std::size_t which, const Choose& choose) {
+    const auto& pages = sequences_[which].pages().pages();
+    std::size_t count = sequences_[which].pages().without_gaps();
+    if (choose(2) == 0) count = std::min(count, std::size_t{1});
+    std::vector<PageHandle> held;
+    std::vector<const PageHandle*> others;
+    for (std::size_t i = 0; i < count; ++i)
+      for (std::size_t g = 0; g < cache_->groups().size(); ++g)
+        if (cache_->groups()[g].window == 0)
+          held.push_back(sequences_[which].real().share_page(group_id(g), pages[i].first()));
+    held.resize(count * cache_->groups().size());  // a windowed group's are never looked at
+    for (const PageHandle& page : held)
+      if (page.has_page()) others.push_back(&page);
+    done_ += fmt::format("adopt {} pages", count);
+    const std::string what = done_;
+    const std::size_t before = sequences_.size();
+    static_cast<void>(create());
+    done_ = what;
+    const Status status = cache_->validate(ballast_.bytes(), others);
+    if (!status.ok()) return status.message();
+    if (sequences_.size() == before) return {};  // no room
+    const ReferencePages& taken = sequences_[which].pages();
+    const std::size_t fill =
+        count == 0 ? 0 : 1 + choose(bound(taken.pages()[count - 1].positions.size()));
+    ++counts_.adopted;
+    return sequences_.back().adopt(sequences_[which], count, fill, held);
   }
 
   /// Lets others take all but a little of the budget, or gives it back.
@@ -184,57 +222,25 @@ class ReferenceCache {
     ballast_.release();
     done_ = "release the ballast";
     if (cache_->budget().limit_bytes() == KvBudget::kUnlimited || choose(2) == 0) return {};
-    const std::uint64_t leave = std::min<std::uint64_t>(choose(24 * 1024), free_bytes());
-    ballast_ = take_bytes(cache_->budget(), free_bytes() - leave);
+    const std::uint64_t free_bytes = cache_->budget().free_bytes();
+    const std::uint64_t leave = std::min<std::uint64_t>(choose(24 * 1024), free_bytes);
+    ballast_ = take_bytes(cache_->budget(), free_bytes - leave);
     done_ = fmt::format("squeeze to {} free bytes", leave);
     return {};
   }
-  std::uint64_t free_bytes() const { return cache_->budget().free_bytes(); }
 
   std::string compare() const {
-    for (std::size_t i = 0; i < pairs_.size(); ++i) {
-      if (pairs_[i].real->size() != static_cast<Position>(pairs_[i].markers.size()))
-        return fmt::format("sequence {} has {} tokens", i, pairs_[i].real->size());
-      for (std::size_t g = 0; g < cache_->groups().size(); ++g) {
-        const std::string trouble = compare_group(pairs_[i], g);
-        if (!trouble.empty()) return fmt::format("sequence {}, group {}: {}", i, g, trouble);
-      }
+    for (std::size_t i = 0; i < sequences_.size(); ++i) {
+      const std::string trouble = sequences_[i].compare();
+      if (!trouble.empty()) return fmt::format("sequence {}, {}", i, trouble);
     }
     const Status status = cache_->validate(ballast_.bytes());
     return status.ok() ? std::string() : status.message();
   }
 
-  std::string compare_group(const Pair& pair, std::size_t g) const {
-    const PagedKvView view = pair.real->view(group_id(g));
-    const std::int32_t window = cache_->groups()[g].window;
-    const Position size = pair.real->size();
-    const Position needed = window == 0 ? 0 : std::max(0, size - window + 1);
-    Position position = view.first_page_number * view.layout->page_tokens;
-    if (position > needed) return fmt::format("starts at {}, needs {}", position, needed);
-    for (const KvPageRef& page : view.pages) {
-      if (page.first_position != position) return fmt::format("no position {}", position);
-      for (std::int32_t slot = 0; slot < page.filled; ++slot, ++position)
-        if (!SlotPattern(*view.layout, page, slot)
-                 .holds(pair.markers[static_cast<std::size_t>(position)] + kGroupStep * g))
-          return fmt::format("position {} holds other values", position);
-      for (std::int32_t slot = page.filled; slot < view.layout->page_tokens; ++slot)
-        if (!SlotPattern(*view.layout, page, slot).finite())
-          return "an unfilled slot is not finite";
-    }
-    return position == size ? "" : fmt::format("ends at {} of {}", position, size);
-  }
-
-  void write(const Sequence& sequence, Position position, std::uint32_t marker) const {
-    for (std::size_t g = 0; g < cache_->groups().size(); ++g) {
-      const KvPageRef page = sequence.page_for_write(group_id(g), position);
-      const std::int32_t slot = position - page.first_position;
-      SlotPattern(cache_->groups()[g].layout, page, slot).write(marker + kGroupStep * g);
-    }
-  }
-
   std::unique_ptr<KvCache> cache_;
   BudgetReservation ballast_;
-  std::vector<Pair> pairs_;
+  std::vector<ReferenceSequence> sequences_;
   std::string done_;
   std::uint64_t empty_bytes_ = 0;
   Counts counts_;

@@ -20,6 +20,9 @@ struct PlanRequest {
       std::numeric_limits<std::uint64_t>::max();  ///< aim for tracked bytes
   Urgency urgency = Urgency::kPressed;
   double gentle_score_ceiling = 0.01;  ///< a tenth of the classic threshold
+  /// At least so many tokens are dropped, where that can be, whatever the bytes: for a caller that
+  /// runs out of positions, which demoting does not give back. Of a pressed plan.
+  std::int64_t drop_tokens = 0;
 };
 
 struct PlanAction {

@@ -1,9 +1,12 @@
-// KvCache against ReferenceCache: random appends, cuts, forks, closes, trims and budget squeezes.
+// KvCache against ReferenceCache: random appends with cuts, cut backs, drops, changes of form,
+// packing, forks, adoptions, closes and budget squeezes.
 //
 // Two seeds a run, one fixed and one new; both are printed. MEMDECAY_SEED=N runs that one alone,
 // MEMDECAY_STEPS=N sets the number of operations per configuration.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -42,11 +45,12 @@ KvCacheConfig config_of(const Case& c, int page_tokens, KvFormat format) {
     const int layers = g == 0 ? 2 : 1;  // groups that differ
     config.groups.push_back({{.layers = layers,
                               .kv_heads = 2 - layers % 2,
-                              .head_dim = 3,
+                              .head_dim = 4,
                               .page_tokens = page_tokens,
                               .format = format},
                              c.windows[g]});
   }
+  config.forms = {KvFormat::kInt8, KvFormat::kK8V4, KvFormat::kInt4};
   config.budget_bytes = c.budget_bytes;
   config.cut_back_tokens = c.cut_back_tokens;
   config.max_pages = c.max_pages;
@@ -77,19 +81,27 @@ TEST_P(KvModel, ViewsEqualTheOracleAfterEveryOperation) {
       sum.cuts_refused += counts.cuts_refused;
       sum.forks += counts.forks;
       sum.copies += counts.copies;
+      sum.dropped += counts.dropped;
+      sum.replaced += counts.replaced;
+      sum.packed += counts.packed;
+      sum.adopted += counts.adopted;
       ASSERT_EQ(model.finish(), "") << "replay with MEMDECAY_SEED=" << seed;
     }
-    std::printf(
-        "MEMDECAY_SEED=%llu: %llu operations, %llu refused, %llu cuts refused, %llu forks, "
-        "%llu pages copied\n",
-        static_cast<unsigned long long>(seed), static_cast<unsigned long long>(sum.steps),
-        static_cast<unsigned long long>(sum.refused),
-        static_cast<unsigned long long>(sum.cuts_refused),
-        static_cast<unsigned long long>(sum.forks), static_cast<unsigned long long>(sum.copies));
+    std::fputs(
+        fmt::format("MEMDECAY_SEED={}: {} operations, {} refused, {} cuts refused, {} forks, {} "
+                    "pages copied, {} dropped, {} changes of form, {} packs, {} adoptions\n",
+                    seed, sum.steps, sum.refused, sum.cuts_refused, sum.forks, sum.copies,
+                    sum.dropped, sum.replaced, sum.packed, sum.adopted)
+            .c_str(),
+        stdout);
     if (steps < 300) continue;
     // The run must have met what it is there to test.
     EXPECT_GT(sum.forks, 0U);
     EXPECT_GT(sum.copies, 0U);
+    const auto& windows = GetParam().windows;
+    if (std::find(windows.begin(), windows.end(), 0) != windows.end()) {
+      EXPECT_GT(std::min({sum.dropped, sum.replaced, sum.packed, sum.adopted}), 10U);
+    }
     if (GetParam().budget_bytes != KvBudget::kUnlimited || GetParam().max_pages > 0) {
       EXPECT_GT(sum.refused, 0U);
     }

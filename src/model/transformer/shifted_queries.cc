@@ -24,7 +24,7 @@ void ShiftedQueries::begin(const ForwardInput& input, const LayerGroups& groups)
   sin_.clear();
   for (const Position shift : shifts_) {
     for (const double frequency : frequencies_) {
-      const double angle = frequency * -double{shift};
+      const double angle = -frequency * static_cast<double>(shift);
       cos_.push_back(static_cast<float>(std::cos(angle)));
       sin_.push_back(static_cast<float>(std::sin(angle)));
     }
