@@ -55,15 +55,35 @@ constexpr std::size_t kv_element_bytes(KvFormat format) {
 }
 
 /// A quantized value is code * scale + minimum, code an unsigned integer, scale and minimum fp16,
-/// next to each other. K has one pair per channel of the page, V one per slot and run of this many
-/// dimensions (the last may be shorter).
+/// next to each other. The product is exact in fp32, so the sum is rounded once however it is
+/// computed. K has one pair per channel of the page, V one per slot and run of this many dimensions
+/// (the last may be shorter).
 inline constexpr int kValueScaleRun = 32;
 
-/// The shape of one layer group's pages in one form. All counts > 0; page_tokens is 16, 32 or 64.
+/// A 4-bit row is packed in runs of this many elements (the last may be shorter, of even length):
+/// byte i of a run of m holds element i in its low half and element i + m/2 in its high half. So a
+/// run of V is one run of scales, and 16 bytes unpack to two vectors of 16 lanes that lie next to
+/// each other.
+inline constexpr int kFourBitRun = 32;
+
+/// Where a 4-bit row keeps an element.
+struct FourBitPlace {
+  std::size_t byte = 0;  ///< from the row's start
+  int shift = 0;         ///< 0 or 4
+};
+constexpr FourBitPlace four_bit_place(int element, int row_elements) {
+  const int start = element / kFourBitRun * kFourBitRun;
+  const int half = (row_elements - start < kFourBitRun ? row_elements - start : kFourBitRun) / 2;
+  const int in_run = element - start;
+  const bool high = in_run >= half;
+  return {static_cast<std::size_t>(start / 2 + (high ? in_run - half : in_run)), high ? 4 : 0};
+}
+
+/// The shape of one layer group's pages in one form. All counts > 0; page_tokens is 16, 32 or 64;
+/// head_dim is even where V has 4 bits.
 ///
 /// Inside a quantized head: K = codes [head_dim][page_tokens], pairs [head_dim]; then V = codes
-/// [page_tokens][head_dim], pairs [page_tokens][runs]. A 4-bit row packs element i into the low
-/// half of byte i and element i + n/2 into its high half (n = elements of the row, even).
+/// [page_tokens][head_dim], pairs [page_tokens][runs]. 4-bit rows: see FourBitPlace.
 struct KvPageLayout {
   int layers = 0;
   int kv_heads = 0;

@@ -75,7 +75,8 @@ Status Engine::initialize() {
       transformer_, Transformer::create(model_->config(), model_->weights(), groups_, kernels_,
                                         team_, transformer_options));
   MEMDECAY_ASSIGN_OR_RETURN(cache_, KvCache::create(cache_config(groups_, options_)));
-  return initialize_memory();
+  initialize_memory();
+  return Status();
 }
 
 std::uint64_t Engine::kv_bytes_per_token() const {

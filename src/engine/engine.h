@@ -135,10 +135,10 @@ class Engine {
     PageProbe probe;
     std::vector<PageAttention> pages;
   };
-  Status initialize_memory();
+  void initialize_memory();
   Result<EvictionPolicyHandle> make_session_policy(const SessionOptions& options) const;
   /// The memory of a session, or none where nothing of it is ever evicted or demoted.
-  Status add_memory(Session& session, SessionOptions options) const;
+  Status add_memory(Session& session, SessionOptions options);
   std::uint64_t page_bytes() const;
   static bool evicts(const Session& session);
   std::vector<Evictor::Seat> seats() const;

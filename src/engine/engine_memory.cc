@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/check.h"
+#include "core/units.h"
 #include "engine/engine.h"
 #include "policy/make_policy.h"
 
@@ -14,8 +15,9 @@ namespace {
 constexpr int kProbeStride = 8;
 /// Pages' worth of bytes that one call of tend_memory() may free: a step must not wait for more.
 constexpr std::uint64_t kTendedPages = 2;
-/// A plan frees less than it says where pages are shared: so often a pass asks again.
-constexpr int kMostAttempts = 4;
+/// A plan frees less than it says where pages are shared: so often a pass asks again, each time for
+/// twice as much.
+constexpr int kMostAttempts = 8;
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -40,14 +42,10 @@ constexpr std::array<float, kPageFormCount> kRoundingErrors = {0.0F, 0.004F, 0.0
 
 }  // namespace
 
-Status Engine::initialize_memory() {
+void Engine::initialize_memory() {
   for (std::size_t i = 0; i < groups_.groups.size(); ++i)
     if (groups_.groups[i].window == 0) evictable_ = LayerGroupId(static_cast<int>(i));
-  if (!evictable_.has_value()) return Status();
-  evictor_.emplace(*cache_, *evictable_);
-  if (options_.policy == "none" || evictor_->hold_spare()) return Status();
-  return make_status(StatusCode::kResourceExhausted,
-                     "the KV budget of {} bytes cannot hold two pages", options_.kv_budget_bytes);
+  if (evictable_.has_value()) evictor_.emplace(*cache_, *evictable_);
 }
 
 std::uint64_t Engine::page_bytes() const {
@@ -70,7 +68,7 @@ Result<EvictionPolicyHandle> Engine::make_session_policy(const SessionOptions& o
   return make_policy(options.policy == "none" ? "window" : options.policy, policy);
 }
 
-Status Engine::add_memory(Session& session, SessionOptions options) const {
+Status Engine::add_memory(Session& session, SessionOptions options) {
   if (options.policy.empty()) options.policy = options_.policy;
   if (!options.kv_forms.has_value()) options.kv_forms = options_.kv_forms;
   if (!options.protect_prefix.has_value()) options.protect_prefix = options_.protect_prefix;
@@ -81,6 +79,11 @@ Status Engine::add_memory(Session& session, SessionOptions options) const {
                   std::min(options.budget_bytes, options_.kv_budget_bytes) != KvBudget::kUnlimited;
   if (!evictable_.has_value() || (!memory.evicts && !memory.fixed_form.has_value()))
     return Status();
+  if (!evictor_->hold_spare()) {
+    return make_status(StatusCode::kResourceExhausted,
+                       "the KV budget of {} has no room for a page to change its form in",
+                       format_bytes(options_.kv_budget_bytes));
+  }
   const KvPageLayout& layout = groups_.groups[evictable_->index()].layout;
   memory.page_tokens = layout.page_tokens;
   memory.own_format = layout.format;
@@ -123,7 +126,8 @@ Room Engine::make_room(Session& session, int tokens) {
   Room room = session.sequence_->try_append(tokens, cuts);
   for (int attempt = 0; !room && evictor_.has_value() && attempt < kMostAttempts; ++attempt) {
     if (room.refusal != Room::Refusal::kBudget) break;
-    if (evictor_->free(seats(), room.missing_bytes) == 0) break;
+    const bool freed = evictor_->free(seats(), room.missing_bytes << attempt, attempt == 0);
+    if (!freed && attempt > 0) break;
     room = session.sequence_->try_append(tokens, cuts);
   }
   if (room) sync_memory(session);

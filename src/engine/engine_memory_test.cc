@@ -145,7 +145,8 @@ TEST_P(EngineMemoryTest, AForkGoesItsOwnWay) {
   const Tokens more = random_prompt(300, 99);
   request.prompt.insert(request.prompt.end(), more.begin(), more.end());
   request.max_new_tokens = 4;
-  EXPECT_TRUE(engine->generate(std::move(request))->status.ok());
+  const GenerationResult result = engine->generate(std::move(request)).value();
+  EXPECT_TRUE(result.status.ok()) << result.status.message();
   EXPECT_TRUE(engine->cache().validate(engine->other_budget_bytes()).ok())
       << engine->cache().validate(engine->other_budget_bytes()).message();
 }
@@ -182,6 +183,7 @@ TEST(EngineMemory, ThePolicyNoneNeverEvictsAndSaysWhenItIsFull) {
   const ModelFile file("llama", RandomModelShape{});
   EngineOptions options = file.options();
   options.policy = "none";
+  options.context_tokens = 100'000;
   options.kv_budget_bytes = 512 * 1024;
   const auto engine = ModelFile::engine(options);
   const auto session = engine->open_session().value();

@@ -305,6 +305,7 @@ class EngineBudgetTest : public testing::Test {
       page_bytes = PagePool::stride_bytes_for(probe->cache().groups()[0].layout);
     }
     options.kv_budget_bytes = page_bytes * static_cast<std::uint64_t>(pages) + 24576;
+    options.policy = "none";  // what happens where nothing may be evicted
     return ModelFile::engine(options);
   }
   ModelFile file_{"llama"};

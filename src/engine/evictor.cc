@@ -40,6 +40,9 @@ bool Evictor::demote(const Seat& seat, Position first_position, KvFormat format)
   const auto ref = std::lower_bound(
       view.pages.begin(), view.pages.end(), first_position,
       [](const KvPageRef& page, Position position) { return page.first_position < position; });
+  const auto index = static_cast<std::size_t>(ref - view.pages.begin());
+  if (!seat.sequence->table(group_).pages()[index].exclusive())
+    return true;  // it would free nothing
   const KvPageLayout target = view.layout->in(format);
   if (buffer_.size() < target.page_bytes()) return false;
   if (!convert_kv_page(view.layout->in(ref->format), ref->base, target, buffer_.data(),
@@ -105,13 +108,13 @@ bool Evictor::free_own(const Seat& seat, std::uint64_t bytes) {
   return seat.memory->tracked_bytes() <= request.budget_bytes;
 }
 
-std::uint64_t Evictor::free(std::span<const Seat> seats, std::uint64_t bytes) {
-  const std::uint64_t before = cache_.budget().current_bytes();
+bool Evictor::free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote) {
+  const std::uint64_t before = drops_ + demotions_;
   PlanRequest request;
   request.urgency = Urgency::kPressed;
+  request.may_demote = may_demote;
   share_out(seats, bytes, request);
-  const std::uint64_t after = cache_.budget().current_bytes();
-  return before > after ? before - after : 0;
+  return drops_ + demotions_ > before;
 }
 
 void Evictor::relieve(std::span<const Seat> seats, std::uint64_t most_bytes) {

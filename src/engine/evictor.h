@@ -41,9 +41,10 @@ class Evictor {
 
   /// Frees at least `bytes` of the session's own pages; false where its plan cannot.
   [[nodiscard]] bool free_own(const Seat& seat, std::uint64_t bytes);
-  /// Frees at least `bytes` of the cache's budget where plans can; returns the bytes that came
-  /// back.
-  std::uint64_t free(std::span<const Seat> seats, std::uint64_t bytes);
+  /// Plans for `bytes` of the cache's budget; false where no plan has anything left to give. Pages
+  /// that sessions share are not demoted, and come back only when the last of them lets go: who
+  /// asks again asks for more, and for drops.
+  bool free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote);
   /// Works towards the watermarks, at most about `most_bytes` of pages.
   void relieve(std::span<const Seat> seats, std::uint64_t most_bytes);
   /// Brings pages that were sealed since the last call to the session's fixed form.

@@ -13,6 +13,9 @@
 // visible slot changes nothing; invisible slots of a visible tile weigh exactly 0 (their K and V
 // must be finite: pages are zeroed when they are allocated).
 //
+// Pages may differ in form. A number of a quantized page is code * scale + minimum, rounded once to
+// fp32, and then as good as any other: a form changes what is read, never how sums are taken.
+//
 // Determinism: a row's result depends on its q, its position and the visible slots only: not on how
 // many rows share the call, on where pages lie in memory, or on how long prefixes were chunked.
 // Decode equals prefill bit for bit.
@@ -31,8 +34,9 @@ inline constexpr int kAttentionTileSlots = 128;
 inline constexpr int kAttentionSegmentSlots = 1024;
 
 struct AttentionArgs {
-  const KvPageLayout* layout = nullptr;
-  std::size_t head_offset = 0;       ///< layout->head_offset(layer, kv head)
+  const KvPageLayout* layout = nullptr;  ///< the geometry; each page says its own form
+  int layer = 0;                         ///< within the group, as in KvPageLayout::head_offset
+  int kv_head = 0;
   const KvPageRef* pages = nullptr;  ///< the segment's pages
   int page_count = 0;
   int first_page_number = 0;  ///< absolute number of pages[0]
@@ -74,7 +78,7 @@ struct MergeAttentionArgs {
 };
 
 /// Writes the keys and values of consecutive slots of one page, one kv head, converting to the
-/// page's format.
+/// page's format: fp16 or fp32, since a quantized page is never written slot by slot.
 struct StoreKvArgs {
   const KvPageLayout* layout = nullptr;
   std::byte* head = nullptr;  ///< page base + head_offset

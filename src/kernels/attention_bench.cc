@@ -1,9 +1,11 @@
 // Attention over pages: GFLOP/s against the processor's own fp32 peak, and GB/s of keys and values.
 //
-//   kernels_bench --benchmark_filter='attention|fma_peak'
+//   kernels_bench --benchmark_filter='attention|decode_step|fma_peak'
 //
 // decode: one query token, `layers` copies of the context so that the keys come from where they
 // come from in a model (layers = 1: caches, layers = 24: memory at long contexts).
+// decode_step: all layers and kv heads of a model's shape, one token, pages of one form or of mixed
+// ones, on one or two threads: what a step of decoding spends on attention.
 #include <benchmark/benchmark.h>
 #include <immintrin.h>
 
@@ -130,6 +132,145 @@ void attention(benchmark::State& state, const KernelTable* table, int group, int
                          benchmark::Counter::kIsIterationInvariantRate);
 }
 
+/// What attention of one decode step reads: every layer and kv head of one sequence.
+struct ModelShape {
+  const char* name;
+  int layers, kv_heads, head_dim, group;
+};
+
+constexpr ModelShape kModels[] = {{"smollm2", 30, 3, 64, 3},
+                                  {"qwen-0.5b", 24, 2, 64, 7},
+                                  {"qwen-1.5b", 28, 2, 128, 6},
+                                  {"gemma3-270m", 18, 1, 256, 4}};
+
+struct Form {
+  const char* name;
+  KvFormat format;
+  bool mixed;  ///< fp16, int8, k8v4 and int4 in turn, so that no tile has one form
+};
+
+constexpr Form kForms[] = {{"fp16", KvFormat::kF16, false},
+                           {"int8", KvFormat::kInt8, false},
+                           {"k8v4", KvFormat::kK8V4, false},
+                           {"int4", KvFormat::kInt4, false},
+                           {"mixed", KvFormat::kF16, true}};
+
+/// Pages at random places of one block of memory, all with one page's content.
+class DecodeStep {
+ public:
+  DecodeStep(const ModelShape& shape, const Form& form, int depth)
+      : layout_{shape.layers, shape.kv_heads, shape.head_dim, 32, KvFormat::kF16},
+        group_(shape.group),
+        positions_{depth - 1},
+        pages_(static_cast<std::size_t>(depth / 32)),
+        memory_(pages_.size() * layout_.in(form.format).page_bytes()) {
+    std::mt19937 random(1);
+    std::vector<std::byte> page(layout_.page_bytes());
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    for (std::size_t i = 0; i < page.size(); i += 2) {
+      const std::uint16_t half = float_to_half(uniform(random));
+      std::memcpy(page.data() + i, &half, 2);
+    }
+    std::vector<std::vector<std::byte>> in_form;
+    for (const Form& each : kForms) {
+      const KvPageLayout to = layout_.in(each.format);
+      in_form.emplace_back(to.page_bytes());
+      convert_kv_page(layout_, page.data(), to, in_form.back().data(), 32);
+    }
+    std::vector<std::size_t> order(pages_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::shuffle(order.begin(), order.end(), random);
+    const std::size_t stride = layout_.in(form.format).page_bytes();
+    for (std::size_t i = 0; i < pages_.size(); ++i) {
+      const std::size_t number = form.mixed ? i % 4
+                                            : static_cast<std::size_t>(form.format) -
+                                                  (form.format == KvFormat::kF16 ? 0 : 1);
+      KvPageRef& ref = pages_[i];
+      ref.base = memory_.data() + order[i] * stride;
+      ref.first_position = static_cast<Position>(32 * i);
+      ref.filled = 32;
+      ref.format = kForms[number].format;
+      std::memcpy(ref.base, in_form[number].data(), in_form[number].size());
+      bytes_ += in_form[number].size();
+    }
+    q_.resize(static_cast<std::size_t>(group_ * shape.head_dim));
+    for (float& x : q_) x = 0.1F * uniform(random);
+  }
+
+  /// The items of one of `threads` threads: every threads-th segment.
+  void run(const KernelTable& table, int thread, int threads) {
+    const int per_segment = kAttentionSegmentSlots / 32;
+    const int pages = static_cast<int>(pages_.size());
+    const std::size_t group = static_cast<std::size_t>(group_);
+    std::vector<float> max(group), sum(group), out(q_.size()), page_sum(group * 32);
+    AlignedBytes scratch(table.attention_scratch_bytes(layout_, 1, group_));
+    AttentionArgs args;
+    args.layout = &layout_;
+    args.q = q_.data();
+    args.positions = positions_;
+    args.rows = 1;
+    args.group = group_;
+    args.max = max.data();
+    args.sum = sum.data();
+    args.out = out.data();
+    args.page_sum = page_sum.data();
+    args.scratch = scratch.data();
+    int item = 0;
+    for (args.layer = 0; args.layer < layout_.layers; ++args.layer) {
+      for (args.kv_head = 0; args.kv_head < layout_.kv_heads; ++args.kv_head) {
+        for (int page = 0; page < pages; page += per_segment, ++item) {
+          if (item % threads != thread) continue;
+          args.pages = pages_.data() + page;
+          args.page_count = std::min(per_segment, pages - page);
+          args.first_page_number = page;
+          table.attention(args);
+        }
+      }
+    }
+    benchmark::ClobberMemory();
+  }
+
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  KvPageLayout layout_;
+  int group_;
+  Position positions_[1];
+  std::vector<KvPageRef> pages_;
+  AlignedBytes memory_;
+  std::vector<float> q_;
+  std::size_t bytes_ = 0;
+};
+
+void decode_step(benchmark::State& state, const KernelTable* table, ModelShape shape, Form form,
+                 int depth) {
+  static std::unique_ptr<DecodeStep> step;  // the threads of one benchmark share it
+  if (state.thread_index() == 0) step = std::make_unique<DecodeStep>(shape, form, depth);
+  for (auto _ : state) step->run(*table, state.thread_index(), state.threads());
+  if (state.thread_index() == 0) {
+    state.counters["GB/s"] = benchmark::Counter(static_cast<double>(step->bytes()) * 1e-9,
+                                                benchmark::Counter::kIsIterationInvariantRate);
+    step.reset();
+  }
+}
+
+void add_decode_steps(const KernelTable* table) {
+  for (const ModelShape& shape : kModels) {
+    for (const int depth : {512, 2048, 4096, 16384}) {
+      for (const Form& form : kForms) {
+        const std::string title = std::string("decode_step/") + table->name + "/" + shape.name +
+                                  "/depth:" + std::to_string(depth) + "/" + form.name;
+        for (const int threads : {1, 2}) {
+          benchmark::RegisterBenchmark(title.c_str(), decode_step, table, shape, form, depth)
+              ->Unit(benchmark::kMicrosecond)
+              ->Threads(threads)
+              ->UseRealTime();
+        }
+      }
+    }
+  }
+}
+
 struct Shape {
   int group, head_dim;
 };
@@ -159,7 +300,9 @@ void add_attention_benchmarks(const KernelTable* table) {
 
 const bool kRegistered = [] {
   for (const KernelTable* table : supported_kernels()) {
-    if (table != &scalar_kernels()) add_attention_benchmarks(table);
+    if (table == &scalar_kernels()) continue;
+    add_attention_benchmarks(table);
+    add_decode_steps(table);
   }
   return true;
 }();

@@ -13,6 +13,7 @@
 
 #include "kernels/kernel_table.h"
 #include "quant/half.h"
+#include "quant/kv_page_codec.h"
 
 namespace memdecay {
 
@@ -29,24 +30,29 @@ class AlignedBytes {
   std::byte* data_;
 };
 
-/// One sequence of one layer and one kv head.
+/// One sequence. Pages of a quantized form are encoded from fp16 numbers.
 class PagedKvFixture {
  public:
   PagedKvFixture(int head_dim, int page_tokens, KvFormat format, int tokens, unsigned seed,
                  float amplitude = 1.0f)
-      : layout_{1, 1, head_dim, page_tokens, format},
-        page_count_((tokens + page_tokens - 1) / page_tokens),
-        pool_(static_cast<std::size_t>(page_count_ + 1) * layout_.page_bytes()),
+      : PagedKvFixture({1, 1, head_dim, page_tokens, format}, tokens, seed, amplitude) {}
+
+  PagedKvFixture(const KvPageLayout& layout, int tokens, unsigned seed, float amplitude = 1.0f)
+      : layout_(is_quantized(layout.format) ? layout.in(KvFormat::kF16) : layout),
+        page_count_((tokens + layout.page_tokens - 1) / layout.page_tokens),
+        stride_(layout.page_bytes()),
+        pool_(static_cast<std::size_t>(page_count_ + 1) * stride_),
         random_(seed) {
     std::vector<int> order(static_cast<std::size_t>(page_count_));
     for (int i = 0; i < page_count_; ++i) order[static_cast<std::size_t>(i)] = i;
     std::shuffle(order.begin(), order.end(), random_);
     for (int p = 0; p < page_count_; ++p) {
       KvPageRef ref;
-      ref.base = pool_.data() + static_cast<std::size_t>(order[static_cast<std::size_t>(p)]) *
-                                    layout_.page_bytes();
-      ref.first_position = p * page_tokens;
-      ref.filled = std::min(page_tokens, tokens - p * page_tokens);
+      ref.base =
+          pool_.data() + static_cast<std::size_t>(order[static_cast<std::size_t>(p)]) * stride_;
+      ref.first_position = p * layout.page_tokens;
+      ref.filled = std::min(layout.page_tokens, tokens - p * layout.page_tokens);
+      ref.format = layout.format;
       pages_.push_back(ref);
       fill(ref, amplitude);
     }
@@ -55,6 +61,17 @@ class PagedKvFixture {
   const KvPageLayout& layout() const { return layout_; }
   std::vector<KvPageRef>& pages() { return pages_; }
   int page_count() const { return page_count_; }
+
+  /// Rewrites a page in another form. REQUIRES: a form no larger than the first one.
+  void convert(int page, KvFormat format) {
+    KvPageRef& ref = pages_[static_cast<std::size_t>(page)];
+    const KvPageLayout to = layout_.in(format);
+    std::vector<std::byte> bytes(to.page_bytes());
+    // All slots, filled or not: a page that was cut back holds old codes.
+    convert_kv_page(layout_.in(ref.format), ref.base, to, bytes.data(), layout_.page_tokens);
+    std::memcpy(ref.base, bytes.data(), bytes.size());
+    ref.format = format;
+  }
 
   std::vector<float> random_floats(std::size_t n, float amplitude) {
     std::uniform_real_distribution<float> uniform(-amplitude, amplitude);
@@ -68,17 +85,20 @@ class PagedKvFixture {
     // All slots get numbers, filled or not: recycled pages hold old ones.
     const std::size_t n = layout_.page_bytes() / kv_element_bytes(layout_.format);
     const std::vector<float> values = random_floats(n, amplitude);
+    std::vector<std::byte> bytes(layout_.page_bytes());
     for (std::size_t i = 0; i < n; ++i) {
       if (layout_.format == KvFormat::kF32) {
-        reinterpret_cast<float*>(ref.base)[i] = values[i];
+        reinterpret_cast<float*>(bytes.data())[i] = values[i];
       } else {
-        reinterpret_cast<std::uint16_t*>(ref.base)[i] = float_to_half(values[i]);
+        reinterpret_cast<std::uint16_t*>(bytes.data())[i] = float_to_half(values[i]);
       }
     }
+    convert_kv_page(layout_, bytes.data(), layout_.in(ref.format), ref.base, layout_.page_tokens);
   }
 
-  KvPageLayout layout_;
+  KvPageLayout layout_;  ///< of the group: fp16 where pages are quantized
   int page_count_;
+  std::size_t stride_;
   AlignedBytes pool_;
   std::vector<KvPageRef> pages_;
   std::mt19937 random_;
@@ -96,6 +116,8 @@ struct AttentionQuery {
   std::vector<Position> positions;
   int group = 1;
   int window = 0;
+  int layer = 0;
+  int kv_head = 0;
 };
 
 inline AttentionResult attend(const KernelTable& table, PagedKvFixture& kv,
@@ -122,6 +144,8 @@ inline AttentionResult attend(const KernelTable& table, PagedKvFixture& kv,
     const int end = std::min(last, (first_segment + s + 1) * per_segment);
     AttentionArgs args;
     args.layout = &kv.layout();
+    args.layer = query.layer;
+    args.kv_head = query.kv_head;
     args.pages = kv.pages().data() + begin;
     args.page_count = std::max(0, end - begin);
     args.first_page_number = begin;
@@ -170,33 +194,34 @@ inline AttentionResult attend(const KernelTable& table, PagedKvFixture& kv,
 inline std::vector<double> attention_truth(PagedKvFixture& kv, const AttentionQuery& query,
                                            int first_page_number = 0) {
   const KvPageLayout& layout = kv.layout();
-  const int head_dim = layout.head_dim;
-  const auto number = [&](const std::byte* base, std::size_t i) {
-    return static_cast<double>(
-        layout.format == KvFormat::kF32
-            ? reinterpret_cast<const float*>(base)[i]
-            : half_to_float(reinterpret_cast<const std::uint16_t*>(base)[i]));
-  };
-  const std::size_t dims = static_cast<std::size_t>(head_dim);
-  const std::size_t half = dims * static_cast<std::size_t>(layout.page_tokens);
+  const std::size_t dims = static_cast<std::size_t>(layout.head_dim);
+  const std::size_t slots = static_cast<std::size_t>(layout.page_tokens);
+  const std::size_t half = dims * slots;
+  std::vector<float> numbers(static_cast<std::size_t>(kv.page_count()) * 2 * half);
+  for (std::size_t p = 0; p < kv.pages().size(); ++p) {
+    const KvPageLayout form = layout.in(kv.pages()[p].format);
+    decode_kv_head(form, kv.pages()[p].base + form.head_offset(query.layer, query.kv_head),
+                   layout.page_tokens, numbers.data() + 2 * half * p,
+                   numbers.data() + 2 * half * p + half);
+  }
   std::vector<double> out(query.q.size(), 0.0);
   for (std::size_t r = 0; r < query.q.size() / dims; ++r) {
     const Position position = query.positions[r / static_cast<std::size_t>(query.group)];
     std::vector<double> scores;
-    std::vector<std::pair<const std::byte*, std::size_t>> slots;
-    for (int p = first_page_number; p < kv.page_count(); ++p) {
-      const KvPageRef& page = kv.pages()[static_cast<std::size_t>(p)];
-      for (int s = 0; s < page.filled; ++s) {
-        const Position at = page.first_position + s;
+    std::vector<const float*> values;
+    for (std::size_t p = static_cast<std::size_t>(first_page_number); p < kv.pages().size(); ++p) {
+      const KvPageRef& page = kv.pages()[p];
+      const float* keys = numbers.data() + 2 * half * p;
+      for (std::size_t s = 0; s < static_cast<std::size_t>(page.filled); ++s) {
+        const Position at = page.first_position + static_cast<Position>(s);
         if (at > position || (query.window != 0 && at <= position - query.window)) continue;
         double score = 0;
         for (std::size_t d = 0; d < dims; ++d) {
-          score += static_cast<double>(query.q[r * dims + d]) *
-                   number(page.base, d * static_cast<std::size_t>(layout.page_tokens) +
-                                         static_cast<std::size_t>(s));
+          score +=
+              static_cast<double>(query.q[r * dims + d]) * static_cast<double>(keys[d * slots + s]);
         }
         scores.push_back(score);
-        slots.emplace_back(page.base, static_cast<std::size_t>(s));
+        values.push_back(keys + half + s * dims);
       }
     }
     if (scores.empty()) continue;
@@ -205,8 +230,7 @@ inline std::vector<double> attention_truth(PagedKvFixture& kv, const AttentionQu
     for (double& score : scores) sum += score = std::exp2(score - max);
     for (std::size_t i = 0; i < scores.size(); ++i) {
       for (std::size_t d = 0; d < dims; ++d) {
-        out[r * dims + d] +=
-            scores[i] / sum * number(slots[i].first, half + slots[i].second * dims + d);
+        out[r * dims + d] += scores[i] / sum * static_cast<double>(values[i][d]);
       }
     }
   }

@@ -41,10 +41,35 @@ AttentionQuery row_of(const AttentionQuery& query, int row, int head_dim) {
   AttentionQuery one;
   one.group = query.group;
   one.window = query.window;
+  one.layer = query.layer;
+  one.kv_head = query.kv_head;
   const auto begin = query.q.begin() + row * query.group * head_dim;
   one.q.assign(begin, begin + query.group * head_dim);
   one.positions = {query.positions[size(row)]};
   return one;
+}
+
+constexpr KvFormat kQuantized[] = {KvFormat::kInt8, KvFormat::kK8V4, KvFormat::kInt4};
+
+/// Turns fp16 pages into pages of all forms, in an order that mixes every tile.
+void mix_forms(PagedKvFixture& kv, int seed) {
+  constexpr KvFormat kForms[] = {KvFormat::kF16, KvFormat::kInt4, KvFormat::kInt8, KvFormat::kInt8,
+                                 KvFormat::kK8V4};
+  for (int p = 0; p < kv.page_count(); ++p) kv.convert(p, kForms[(p * 7 + seed) % 5]);
+}
+
+/// The same numbers in fp32 pages, which are always widened.
+PagedKvFixture in_floats(PagedKvFixture& kv, int tokens) {
+  PagedKvFixture floats(kv.layout().in(KvFormat::kF32), tokens, 1);
+  for (std::size_t p = 0; p < kv.pages().size(); ++p) {
+    const KvPageRef& from = kv.pages()[p];
+    KvPageRef& to = floats.pages()[p];
+    to.first_position = from.first_position;
+    to.filled = from.filled;
+    convert_kv_page(kv.layout().in(from.format), from.base, floats.layout(), to.base,
+                    kv.layout().page_tokens);
+  }
+  return floats;
 }
 
 class AttentionOfTable : public testing::TestWithParam<const KernelTable*> {
@@ -109,6 +134,71 @@ TEST_P(AttentionOfTable, EveryShapeMatchesTheTruth) {
   }
 }
 
+TEST_P(AttentionOfTable, EveryFormMatchesTheTruth) {
+  int number = 0;
+  for (const int head_dim : {64, 80, 96, 128, 256}) {
+    for (const int page_tokens : {16, 32, 64}) {
+      for (const int form : {0, 1, 2, 3}) {  // 3: mixed
+        for (int group = 1; group <= 8; ++group, ++number) {
+          if (scalar() && number % 9 != 0) continue;
+          constexpr int kRows[] = {1, 1, 2, 5, 1, 33, 3};
+          constexpr int kTokens[] = {33, 65, 127, 128, 129, 200, 257};
+          constexpr int kWindows[] = {0, 0, 5, 100};
+          const int rows = kRows[number % 7];
+          const int tokens = kTokens[number / 2 % 7];
+          SCOPED_TRACE(testing::Message()
+                       << "head_dim " << head_dim << " page " << page_tokens << " form " << form
+                       << " group " << group << " rows " << rows << " tokens " << tokens);
+          const KvFormat format = form < 3 ? kQuantized[form] : KvFormat::kF16;
+          PagedKvFixture kv(head_dim, page_tokens, format, tokens, static_cast<unsigned>(number));
+          if (form == 3) mix_forms(kv, number);
+          expect_right(kv, make_query(kv, rows, group, tokens, kWindows[number / 3 % 4]));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(AttentionOfTable, QuantizedPagesAreAsGoodAsTheirNumbersInFloats) {
+  // Bit for bit: fp32 pages go through panels, pages of codes are read directly.
+  if (scalar()) GTEST_SKIP() << "one path only";
+  for (const int head_dim : {64, 80, 128}) {
+    for (const int page_tokens : {32, 64}) {
+      for (int form = 0; form < 4; ++form) {
+        for (int group = 1; group <= 8; ++group) {
+          constexpr int kTokens = 1111;
+          SCOPED_TRACE(testing::Message()
+                       << head_dim << " " << page_tokens << " form " << form << " group " << group);
+          const KvFormat format = form < 3 ? kQuantized[form] : KvFormat::kF16;
+          PagedKvFixture kv(head_dim, page_tokens, format, kTokens, static_cast<unsigned>(group));
+          if (form == 3) mix_forms(kv, group);
+          PagedKvFixture floats = in_floats(kv, kTokens);
+          const AttentionQuery query = make_query(kv, 1 + group % 2, group, kTokens, 0);
+          const AttentionResult got = attend(table(), kv, query);
+          const AttentionResult want = attend(table(), floats, query);
+          ASSERT_TRUE(same_bits(got.out.data(), want.out.data(), want.out.size()));
+          ASSERT_TRUE(same_bits(got.mass.data(), want.mass.data(), want.mass.size()));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(AttentionOfTable, EveryHeadOfEveryLayerIsFoundInEveryForm) {
+  for (const KvFormat format :
+       {KvFormat::kF16, KvFormat::kF32, KvFormat::kInt8, KvFormat::kK8V4, KvFormat::kInt4}) {
+    PagedKvFixture kv(KvPageLayout{2, 3, 64, 32, format}, 150, 21);
+    for (int layer = 0; layer < 2; ++layer) {
+      for (int head = 0; head < 3; ++head) {
+        AttentionQuery query = make_query(kv, 2, 3, 150, 0);
+        query.layer = layer;
+        query.kv_head = head;
+        expect_right(kv, query);
+      }
+    }
+  }
+}
+
 TEST_P(AttentionOfTable, ContextsAroundEveryBorder) {
   int number = 0;
   for (const int tokens : {1,   2,   15,   16,   17,   31,   32,   33,   63,   64,   65,   127,
@@ -125,6 +215,8 @@ TEST_P(AttentionOfTable, ContextsAroundEveryBorder) {
                                       << page_tokens << " rows " << rows << " group " << group);
       PagedKvFixture kv(64, page_tokens, KvFormat::kF16, tokens, static_cast<unsigned>(number));
       expect_right(kv, make_query(kv, rows, group, tokens, window, 0.5f));
+      mix_forms(kv, number);
+      expect_right(kv, make_query(kv, rows, group, tokens, window, 0.5f));
       ++number;
     }
   }
@@ -137,11 +229,19 @@ TEST_P(AttentionOfTable, OddHeadSizes) {
       PagedKvFixture kv(head_dim, 32, format, 150, 7);
       expect_right(kv, make_query(kv, 9, 3, 150, 0));
     }
+    for (const KvFormat format : kQuantized) {
+      if (value_bits(format) == 4 && head_dim % 2 != 0) continue;
+      SCOPED_TRACE(testing::Message() << "head_dim " << head_dim << " in codes");
+      PagedKvFixture kv(head_dim, 32, format, 150, 7);
+      expect_right(kv, make_query(kv, 9, 3, 150, 0));
+    }
   }
 }
 
 TEST_P(AttentionOfTable, HeadSizesAboveTheFastOnesWork) {
   PagedKvFixture kv(320, 32, KvFormat::kF16, 100, 8);
+  expect_right(kv, make_query(kv, 3, 2, 100, 0, 0.2f));
+  mix_forms(kv, 0);
   expect_right(kv, make_query(kv, 3, 2, 100, 0, 0.2f));
 }
 
@@ -149,6 +249,8 @@ TEST_P(AttentionOfTable, GroupsAboveEight) {
   for (const int group : {9, 12, 16, 25}) {
     PagedKvFixture kv(64, 32, KvFormat::kF16, 140, 9);
     expect_right(kv, make_query(kv, 3, group, 140, 0));
+    mix_forms(kv, group);
+    expect_right(kv, make_query(kv, 1, group, 140, 0));
   }
 }
 
@@ -157,6 +259,7 @@ TEST_P(AttentionOfTable, OldPagesMayBeGone) {
   constexpr int kTokens = 1500;
   for (const int page_tokens : {16, 32, 64}) {
     PagedKvFixture kv(64, page_tokens, KvFormat::kF16, kTokens, 10);
+    if (page_tokens != 16) mix_forms(kv, page_tokens);
     const AttentionQuery query = make_query(kv, 5, 4, kTokens, 100);
     const AttentionResult all = attend(table(), kv, query);
     const int gone = (kTokens - 5 - 100) / page_tokens;
@@ -177,6 +280,10 @@ TEST_P(AttentionOfTable, PagesMayBePartlyFilledAndPositionsMayJump) {
   }
   for (const int rows : {1, 6, 30}) {
     for (const int window : {0, 77}) expect_right(kv, make_query(kv, rows, 3, next, window));
+  }
+  mix_forms(kv, 0);
+  for (const int rows : {1, 4, 30}) {
+    for (const int window : {0, 77}) expect_right(kv, make_query(kv, rows, 7, next, window));
   }
 }
 
@@ -209,6 +316,41 @@ TEST_P(AttentionOfTable, WhatUnfilledSlotsHoldDoesNotMatter) {
   }
   const AttentionResult got = attend(table(), kv, query);
   EXPECT_TRUE(same_bits(want.out.data(), got.out.data(), want.out.size()));
+}
+
+TEST_P(AttentionOfTable, WhatUnfilledCodesHoldDoesNotMatter) {
+  constexpr int kTokens = 70;
+  for (const KvFormat format : kQuantized) {
+    PagedKvFixture kv(64, 32, format, kTokens, 13);
+    const AttentionQuery query = make_query(kv, 1, 3, kTokens, 0);
+    const AttentionResult want = attend(table(), kv, query);
+    // The last page holds 6 tokens: V's codes of the other slots, then their pairs (65504 each).
+    const KvPageLayout layout = kv.layout().in(format);
+    std::byte* values = kv.pages().back().base + layout.key_bytes();
+    const std::size_t row = layout.value_code_bytes() / 32;
+    std::memset(values + 6 * row, 0xff, 26 * row);
+    for (std::size_t i = 0; i < std::size_t{26} * 2 * 2; ++i) {
+      const std::uint16_t large = 0x7bff;
+      std::memcpy(values + 32 * row + (6 * 2 * 2 + i) * 2, &large, 2);
+    }
+    // K: the codes of slots 8 to 15 and 24 to 31.
+    for (std::size_t i = 0; i < layout.key_code_bytes(); i += 8) {
+      if (i / 8 % 2 == 1) std::memset(kv.pages().back().base + i, 0xff, 8);
+    }
+    const AttentionResult got = attend(table(), kv, query);
+    EXPECT_TRUE(same_bits(want.out.data(), got.out.data(), want.out.size()));
+    EXPECT_TRUE(same_bits(want.mass.data(), got.mass.data(), want.mass.size()));
+  }
+}
+
+TEST(AttentionDeathTest, QuantizedPagesAreNotWrittenSlotBySlot) {
+  for (const KernelTable* table : supported_kernels()) {
+    const KvPageLayout layout{1, 1, 64, 32, KvFormat::kInt8};
+    std::vector<std::byte> page(layout.page_bytes());
+    const std::vector<float> row(64);
+    const StoreKvArgs args{&layout, page.data(), 0, 1, row.data(), row.data(), 64, 64};
+    EXPECT_DEATH(table->store_kv(args), "is_quantized");
+  }
 }
 
 TEST_P(AttentionOfTable, ExtremeScores) {
@@ -302,12 +444,19 @@ TEST(Attention, WideTablesAgreeInEveryBit) {
   // The order of every sum is the same for 8 and for 16 lanes.
   const auto tables = supported_kernels();
   if (tables.size() < 3) GTEST_SKIP() << "needs two vector tables";
-  PagedKvFixture kv(96, 32, KvFormat::kF16, 1300, 18);
-  const AttentionQuery query = make_query(kv, 6, 7, 1300, 0);
-  const AttentionResult a = attend(*tables[1], kv, query);
-  const AttentionResult b = attend(*tables[2], kv, query);
-  EXPECT_TRUE(same_bits(a.out.data(), b.out.data(), a.out.size()));
-  EXPECT_TRUE(same_bits(a.mass.data(), b.mass.data(), a.mass.size()));
+  for (const int head_dim : {96, 80}) {
+    PagedKvFixture kv(head_dim, 32, KvFormat::kF16, 1300, 18);
+    for (const bool mixed : {false, true}) {
+      if (mixed) mix_forms(kv, 0);
+      for (const int rows : {1, 6}) {
+        const AttentionQuery query = make_query(kv, rows, 7, 1300, 0);
+        const AttentionResult a = attend(*tables[1], kv, query);
+        const AttentionResult b = attend(*tables[2], kv, query);
+        EXPECT_TRUE(same_bits(a.out.data(), b.out.data(), a.out.size()));
+        EXPECT_TRUE(same_bits(a.mass.data(), b.mass.data(), a.mass.size()));
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Tables, AttentionOfTable,

@@ -19,6 +19,7 @@ struct PlanRequest {
   std::uint64_t budget_bytes =
       std::numeric_limits<std::uint64_t>::max();  ///< aim for tracked bytes
   Urgency urgency = Urgency::kPressed;
+  bool may_demote = true;              ///< else a ladder is left alone: drops only
   double gentle_score_ceiling = 0.01;  ///< a tenth of the classic threshold
   /// At least so many tokens are dropped, where that can be, whatever the bytes: for a caller that
   /// runs out of positions, which demoting does not give back. Of a pressed plan.

@@ -166,7 +166,7 @@ EvictionPlan OrderedPolicy::plan(const PlanRequest& request) const {
     if (limit.has_value()) writer.drop_units(PlanWriter::Rounds::kOld, 0, limit);
     return writer.take();
   }
-  if (ladder_.enabled) writer.demote_all();
+  if (ladder_.enabled && request.may_demote) writer.demote_all();
   const double bonus = book_.options().lag_bonus;
   if (std::isfinite(bonus)) {
     writer.drop_units(PlanWriter::Rounds::kAll, bonus, std::nullopt);

@@ -19,6 +19,18 @@ struct Lanes {
   static Floats load_half(const std::uint16_t* x) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
   }
+  /// Eight 8-bit codes.
+  static Floats load_bytes(const std::byte* codes) { return _mm256_cvtepi32_ps(widen(codes)); }
+  /// code * scale + minimum of the low or the high halves of 8 bytes.
+  static Floats load_nibbles(const std::byte* codes, bool high, Floats scale, Floats minimum) {
+    const __m256i code = high ? _mm256_srli_epi32(widen(codes), 4)
+                              : _mm256_and_si256(widen(codes), _mm256_set1_epi32(15));
+    return _mm256_fmadd_ps(_mm256_cvtepi32_ps(code), scale, minimum);
+  }
+  /// The same: half 0 of a run of 16 is the low halves of its 8 bytes, half 1 the high ones.
+  static Floats load_short_nibbles(const std::byte* codes, int half, Floats scale, Floats minimum) {
+    return load_nibbles(codes, half != 0, scale, minimum);
+  }
   static void store(float* to, Floats x) { _mm256_storeu_ps(to, x); }
   static void store_half(std::uint16_t* to, Floats x) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
@@ -76,6 +88,11 @@ struct Lanes {
   }
   /// a * b - c in even lanes, a * b + c in odd ones.
   static Floats fma_alternate(Floats a, Floats b, Floats c) { return _mm256_fmaddsub_ps(a, b, c); }
+
+ private:
+  static __m256i widen(const std::byte* bytes) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes)));
+  }
 };
 
 }  // namespace

@@ -15,14 +15,17 @@
 #include "core/check.h"
 #include "kernels/avx512/table.h"
 #include "kernels/unroll.h"
+#include "quant/half.h"
 
 #include "kernels/target_avx512.h"  // from here on functions are compiled for avx512
 
 #include "kernels/avx512/lanes.h"
+#include "kernels/generic/attention_codes.h"
 #include "kernels/generic/attention_item.h"
 #include "kernels/generic/attention_merge.h"
 #include "kernels/generic/attention_products.h"
 #include "kernels/generic/attention_tile.h"
+#include "kernels/generic/attention_widen.h"
 #include "kernels/generic/exp2.h"
 #include "kernels/generic/softmax_tile.h"
 

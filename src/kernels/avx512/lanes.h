@@ -19,6 +19,23 @@ struct Lanes {
   static Floats load_half(const std::uint16_t* x) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)));
   }
+  /// Sixteen 8-bit codes.
+  static Floats load_bytes(const std::byte* codes) { return _mm512_cvtepi32_ps(widen(codes)); }
+  /// code * scale + minimum of the low or the high halves of 16 bytes: a permutation looks the
+  /// result up among the 16 that there are.
+  static Floats load_nibbles(const std::byte* codes, bool high, Floats scale, Floats minimum) {
+    // A rotation, since only the low 4 bits of an index count and clang would turn a shift into
+    // three instructions before the widening.
+    const __m512i index = high ? _mm512_ror_epi32(widen(codes), 4) : widen(codes);
+    return _mm512_permutexvar_ps(index, _mm512_fmadd_ps(all_nibbles(), scale, minimum));
+  }
+  /// The same of the low halves of 8 bytes, then of their high halves.
+  static Floats load_short_nibbles(const std::byte* codes, int, Floats scale, Floats minimum) {
+    const __m128i twice = _mm_castpd_si128(_mm_loaddup_pd(reinterpret_cast<const double*>(codes)));
+    const __m512i shift = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4);
+    return _mm512_permutexvar_ps(_mm512_srlv_epi32(_mm512_cvtepu8_epi32(twice), shift),
+                                 _mm512_fmadd_ps(all_nibbles(), scale, minimum));
+  }
   static void store(float* to, Floats x) { _mm512_storeu_ps(to, x); }
   static void store_half(std::uint16_t* to, Floats x) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
@@ -74,6 +91,14 @@ struct Lanes {
   }
   /// a * b - c in even lanes, a * b + c in odd ones.
   static Floats fma_alternate(Floats a, Floats b, Floats c) { return _mm512_fmaddsub_ps(a, b, c); }
+
+ private:
+  static __m512i widen(const std::byte* bytes) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
+  }
+  static Floats all_nibbles() {
+    return _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  }
 };
 
 }  // namespace

@@ -1,12 +1,16 @@
 // Attention of one item: tiles one after another, blocks of query rows within a tile.
 //
-// Few query rows (up to two blocks: decode) read fp16 pages directly. More rows share a tile that
-// is widened once into panels in scratch. Both give the same bits; see attention_products.h.
-// Included inside a target region.
+// Few query rows (up to two blocks: decode) read pages as they lie: tiles of fp16 pages, tiles of
+// one quantized form, and tiles of mixed forms page by page. More rows share a tile that is widened
+// once into panels in scratch, as do fp32 pages, quantized pages of 16 slots and odd head sizes.
+// All give the same bits; see attention_products.h and attention_codes.h. Included inside a target
+// region.
 #pragma once
 
+#include "kernels/generic/attention_codes.h"
 #include "kernels/generic/attention_products.h"
 #include "kernels/generic/attention_tile.h"
+#include "kernels/generic/attention_widen.h"
 #include "kernels/generic/softmax_tile.h"
 
 namespace memdecay {
@@ -19,6 +23,8 @@ constexpr std::size_t round_up(std::size_t n, std::size_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
+inline constexpr float kNoDecay[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+
 /// Where things lie in the caller's scratch.
 template <typename L>
 struct AttentionScratch {
@@ -30,7 +36,10 @@ struct AttentionScratch {
   float* tile_max = nullptr;  ///< [kMaxItemTiles][query rows]: running maximum after each tile
   float* k_panels = nullptr;  ///< [kAttentionTileSlots / panel width][head_dim][panel width]
   float* v_panels = nullptr;  ///< [head_dim / panel width][kAttentionTileSlots][panel width]
-  float* out = nullptr;       ///< [query rows][padded head_dim], where args.out will not do
+  /// In tiles that are not widened, the places of the panels hold pairs of scale and minimum.
+  float* key_pairs() const { return k_panels; }    ///< [pages][head_dim][2]
+  float* value_pairs() const { return v_panels; }  ///< [kAttentionTileSlots][runs][2]
+  float* out = nullptr;  ///< [query rows][padded head_dim], where args.out will not do
   std::size_t bytes = 0;
 
   static constexpr std::size_t padded(int head_dim) {
@@ -63,11 +72,12 @@ class AttentionItem {
   explicit AttentionItem(const AttentionArgs& args)
       : args_(args),
         layout_(*args.layout),
+        forms_(args),
         query_rows_(args.rows * args.group),
         blocks_((query_rows_ + L::kMaxRows - 1) / L::kMaxRows),
         scratch_(args.scratch, args.layout->head_dim, query_rows_) {
     const bool whole_vectors = layout_.head_dim % L::kWidth == 0;
-    widen_ = blocks_ > 2 || layout_.format != KvFormat::kF16 || !whole_vectors;
+    always_panels_ = blocks_ > 2 || !whole_vectors;
     out_ = whole_vectors ? args.out : scratch_.out;
     out_stride_ = whole_vectors ? layout_.head_dim
                                 : static_cast<std::ptrdiff_t>(scratch_.padded(layout_.head_dim));
@@ -78,7 +88,7 @@ class AttentionItem {
     int tile_number = 0;
     for (int page = 0; page < args_.page_count; ++tile_number) {
       const int first = page;
-      const AttentionTile tile = AttentionTile::take(args_, page);
+      const AttentionTile tile = AttentionTile::take(args_, forms_, page);
       attend_tile(tile, tile_number);
       if (args_.page_sum == nullptr) continue;
       for (int p = first; p < std::min(page, args_.page_count); ++p) tile_of_page_[p] = tile_number;
@@ -130,14 +140,35 @@ class AttentionItem {
     return block;
   }
 
+  /// How a tile is read.
+  enum class Path {
+    kPanels,  ///< widened first
+    kHalves,  ///< all pages fp16
+    kCodes,   ///< some pages quantized
+  };
+
+  Path path_of(const AttentionTile& tile) const {
+    if (always_panels_) return Path::kPanels;
+    bool halves = true;
+    for (int p = 0; p < tile.pages; ++p) {
+      if (tile.format[p] == KvFormat::kF32) return Path::kPanels;
+      halves = halves && tile.format[p] == KvFormat::kF16;
+    }
+    if (halves) return Path::kHalves;
+    return tile.page_slots >= kChunk && layout_.head_dim % 16 == 0 ? Path::kCodes : Path::kPanels;
+  }
+
   void attend_tile(const AttentionTile& tile, int tile_number) {
-    bool widened = false;
+    bool first = true;
     for (int number = 0; number < blocks_; ++number) {
       const Block block = cut_block(tile, number);
       if (!block.any) continue;
-      if (widen_ && !widened) {
-        widen_tile(tile);
-        widened = true;
+      if (first) {
+        path_ = path_of(tile);
+        if (path_ == Path::kPanels) widen_tile(tile);
+        if (path_ == Path::kCodes) widen_key_pairs(tile);
+        value_pairs_wide_ = false;
+        first = false;
       }
       attend_block(tile, block, tile_number, std::make_integer_sequence<int, L::kMaxRows>());
     }
@@ -160,16 +191,31 @@ class AttentionItem {
     load_state(block, state);
     softmax_tile<L>(scratch_.scores, kRows, state);
     store_state(tile, block, tile_number, state);
-    const ValueProduct product{
-        scratch_.scores, state.decay,   out_ + block.first * out_stride_,
-        out_stride_,     block.visible, block.first == 0 ? 2 * layout_.head_dim / tile.pages : 0};
-    if (widen_) {
+    ValueProduct product;
+    product.weights = scratch_.scores;
+    product.decay = state.decay;
+    product.out = out_ + block.first * out_stride_;
+    product.out_stride = out_stride_;
+    product.visible = block.visible;
+    product.page_end = tile.pages;
+    if (block.first == 0) {
+      product.prefetch_bytes =
+          (tile.next_key_bytes + kAttentionTileSlots - 1) / kAttentionTileSlots;
+    }
+    if (path_ == Path::kPanels) {
       add_panels<kRows>(tile, product);
+    } else if (path_ == Path::kHalves) {
+      add_pages<kRows, kColumnVectors<kRows>>(tile, product, 0);
     } else {
-      constexpr int kVectors = kRows <= 3 ? 4 : kRows <= 6 ? L::kMaxRows / 3 : 2;
-      add_pages<kRows, kVectors>(tile, product, 0);
+      add_forms<kRows>(tile, product);
     }
   }
+
+  /// Vectors of one value row that a register tile of kRows query rows spans.
+  template <int kRows>
+  static constexpr int kColumnVectors = kRows <= 3   ? 4
+                                        : kRows <= 6 ? L::kMaxRows / 3
+                                                     : 2;
 
   // ---- scores
 
@@ -177,11 +223,13 @@ class AttentionItem {
   void score_block(const AttentionTile& tile, const Block& block) {
     const float* q = scratch_.q + block.first * kQueryStride;
     constexpr int kVectors = L::slot_vectors(kRows);
-    const int step = (widen_ ? 2 : kVectors) * L::kWidth;
+    if (path_ == Path::kCodes) return score_forms<kRows>(tile, block, q);
+    const bool panels = path_ == Path::kPanels;
+    const int step = (panels ? 2 : kVectors) * L::kWidth;
     for (int slot = 0; slot < kAttentionTileSlots; slot += step) {
       if (!any_visible(tile, block, slot, step)) {
         fill_scores(kRows, slot, step);
-      } else if (widen_) {
+      } else if (panels) {
         score_panel<L, kRows>(scratch_.k_panels + slot * layout_.head_dim, layout_.head_dim, q,
                               scratch_.scores + slot);
       } else if (tile.page_slots == 16) {
@@ -192,6 +240,76 @@ class AttentionItem {
         score_pages<L, kRows, kVectors, 64>(tile, slot, layout_.head_dim, q, scratch_.scores);
       }
     }
+  }
+
+  template <int kRows>
+  void score_forms(const AttentionTile& tile, const Block& block, const float* q) {
+    constexpr int kVectors = L::slot_vectors(kRows);
+    constexpr int kNarrow = std::min(kVectors, kChunk / L::kWidth);
+    if (tile.uniform) {
+      if (key_bits(tile.format[0]) == 8) {
+        score_steps<ByteCodes<L>, kRows, kVectors>(tile, block, q, 0, tile.pages);
+      } else {
+        score_steps<NibbleCodes<L>, kRows, kVectors>(tile, block, q, 0, tile.pages);
+      }
+      return;
+    }
+    for (int p = 0; p < tile.pages; ++p) {
+      switch (key_bits(tile.format[p])) {
+        case 16:
+          score_steps<HalfCodes<L>, kRows, kNarrow>(tile, block, q, p, p + 1);
+          break;
+        case 8:
+          score_steps<ByteCodes<L>, kRows, kNarrow>(tile, block, q, p, p + 1);
+          break;
+        default:
+          score_steps<NibbleCodes<L>, kRows, kNarrow>(tile, block, q, p, p + 1);
+      }
+    }
+  }
+
+  /// Pages [begin, end) of the tile, which are of one form.
+  template <typename Codes, int kRows, int kVectors>
+  void score_steps(const AttentionTile& tile, const Block& block, const float* q, int begin,
+                   int end) {
+    constexpr int kSpan = kVectors * L::kWidth;
+    constexpr int kWhole = std::max(kSpan, kChunk);
+    const int first_step = begin * tile.page_slots / kSpan;
+    const int steps = end * tile.page_slots / kSpan - first_step;
+    ValueLines lines = lines_of(tile, begin, end);
+    const int all_lines = block.first == 0 ? lines.end : 0;
+    CodedKeys keys;
+    keys.row_bytes = tile.page_slots * Codes::kBits / 8;
+    keys.lines = &lines;
+    for (int i = 0; i < steps; ++i) {
+      const int slot = (first_step + i) * kSpan;
+      if (!any_visible(tile, block, slot / kWhole * kWhole, kWhole)) {
+        fill_scores(kRows, slot, kSpan);
+        continue;
+      }
+      const StepPlace place = place_of_step<L, Codes, kVectors>(first_step + i);
+      for (int c = 0; c < kWhole / kChunk; ++c) {
+        const int at = (place.chunk + c) * kChunk;
+        const int page = at / tile.page_slots;
+        keys.codes[c] = tile.keys[page] + at % tile.page_slots * Codes::kBits / 8 + place.byte;
+        keys.pairs[c] = scratch_.key_pairs() + std::ptrdiff_t{page} * 2 * layout_.head_dim;
+      }
+      lines.begin = all_lines * i / steps;
+      lines.end = all_lines * (i + 1) / steps;
+      score_codes<L, Codes, kRows, kVectors>(keys, layout_.head_dim, q,
+                                             scratch_.scores + place.element);
+    }
+  }
+
+  /// The values of pages [begin, end), which are of one form.
+  ValueLines lines_of(const AttentionTile& tile, int begin, int end) const {
+    const int form = PageForms::index(tile.format[begin]);
+    ValueLines lines;
+    for (int p = begin; p < end; ++p)
+      lines.values[p - begin] = tile.keys[p] + forms_.key_bytes[form];
+    while ((1 << lines.pages_shift) < end - begin) ++lines.pages_shift;
+    lines.end = (forms_.value_bytes[form] + 63) / 64 * (end - begin);
+    return lines;
   }
 
   /// Whether some row of the block sees one of the slots [slot, slot + count) of the tile.
@@ -291,6 +409,66 @@ class AttentionItem {
     if constexpr (kVectors > 1) add_pages<kRows, kVectors / 2>(tile, product, column);
   }
 
+  /// Runs of pages of one form, one after the other.
+  template <int kRows>
+  void add_forms(const AttentionTile& tile, ValueProduct product) {
+    constexpr int kVectors = kColumnVectors<kRows>;
+    if (!value_pairs_wide_) widen_value_pairs(tile);
+    value_pairs_wide_ = true;
+    for (int p = 0; p < tile.pages; p = product.page_end) {
+      product.page_begin = p;
+      product.page_end = p + 1;
+      const KvFormat format = tile.format[p];
+      while (product.page_end < tile.pages && tile.format[product.page_end] == format) {
+        ++product.page_end;
+      }
+      const int bits = value_bits(format);
+      if (bits == 16) {
+        add_pages<kRows, kVectors>(tile, product, 0);
+      } else if (bits == 8) {
+        add_codes<ByteCodes<L>, kRows, kVectors>(tile, product, layout_.head_dim, 0);
+      } else {
+        const int whole = layout_.head_dim / kChunk * kChunk;
+        add_codes<NibbleCodes<L>, kRows, kVectors>(tile, product, whole, 0);
+        if (whole < layout_.head_dim) add_short_run<kRows>(tile, product, whole);
+      }
+      product.decay = kNoDecay;
+    }
+  }
+
+  CodedValues coded_values(const AttentionTile& tile, const ValueProduct& product) const {
+    const KvPageLayout& form = forms_.layout[PageForms::index(tile.format[product.page_begin])];
+    CodedValues coded;
+    coded.offset = static_cast<std::ptrdiff_t>(form.key_bytes());
+    coded.row_bytes = form.head_dim * value_bits(form.format) / 8;
+    coded.runs = form.value_runs();
+    coded.pairs = scratch_.value_pairs();
+    return coded;
+  }
+
+  /// Columns [column, head_dim), as many at once as registers allow, then the rest.
+  template <typename Codes, int kRows, int kVectors>
+  void add_codes(const AttentionTile& tile, const ValueProduct& product, int head_dim, int column) {
+    constexpr int kSpan = kVectors * L::kWidth;
+    const CodedValues coded = coded_values(tile, product);
+    for (; column + kSpan <= head_dim; column += kSpan) {
+      add_values_of_codes<L, Codes, kRows, kVectors>(
+          tile, product, coded, place_of_step<L, Codes, kVectors>(column / kSpan));
+    }
+    constexpr int kLeast = Codes::kBits == 4 ? 2 : 16 / L::kWidth;
+    if constexpr (kVectors > kLeast) {
+      if (column < head_dim) add_codes<Codes, kRows, kVectors / 2>(tile, product, head_dim, column);
+    }
+  }
+
+  /// The last 16 columns, in a row of codes that ends with a short run.
+  template <int kRows>
+  void add_short_run(const AttentionTile& tile, const ValueProduct& product, int column) {
+    const StepPlace place{column / kChunk, 0, column};
+    add_values_of_codes<L, ShortNibbleCodes<L>, kRows, 16 / L::kWidth>(
+        tile, product, coded_values(tile, product), place);
+  }
+
   template <int kRows>
   void add_panels(const AttentionTile& tile, const ValueProduct& product) {
     const int padded = static_cast<int>(
@@ -307,50 +485,34 @@ class AttentionItem {
 
   // ---- widening
 
-  typename L::Floats load_element(const std::byte* values, std::ptrdiff_t i) const {
-    if (layout_.format == KvFormat::kF32)
-      return L::load(reinterpret_cast<const float*>(values) + i);
-    return L::load_half(reinterpret_cast<const std::uint16_t*>(values) + i);
-  }
-
   void widen_tile(const AttentionTile& tile) {
-    for (int slot = 0; slot < kAttentionTileSlots; slot += L::kWidth) {
-      const int page = slot / tile.page_slots;
-      if (tile.filled[page] > 0) widen_keys(tile, page, slot);
-    }
-    for (int page = 0; page < tile.pages; ++page) {
-      for (int slot = 0; slot < tile.filled[page]; ++slot) widen_values(tile, page, slot);
-    }
-  }
-
-  /// One vector of slots of every dimension, into its half of a panel.
-  void widen_keys(const AttentionTile& tile, int page, int slot) {
-    constexpr int kPanel = 2 * L::kWidth;
-    float* to = scratch_.k_panels + slot / kPanel * kPanel * layout_.head_dim + slot % kPanel;
-    const int offset = slot % tile.page_slots;
-    for (int d = 0; d < layout_.head_dim; ++d) {
-      L::store(to + d * kPanel, load_element(tile.keys[page], d * tile.page_slots + offset));
+    for (int p = 0; p < tile.pages; ++p) {
+      if (tile.filled[p] == 0) continue;
+      const PageWidening<L> page(forms_.layout[PageForms::index(tile.format[p])], tile.keys[p],
+                                 p * tile.page_slots);
+      page.keys_to(scratch_.k_panels);
+      page.values_to(scratch_.v_panels, tile.filled[p]);
     }
   }
 
-  /// One slot's value row, a vector into each panel; dimensions past head_dim become 0.
-  void widen_values(const AttentionTile& tile, int page, int slot) {
-    constexpr int kPanel = 2 * L::kWidth;
-    const std::byte* values = tile.keys[page] + layout_.key_bytes();
-    const int head_dim = layout_.head_dim;
-    const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(slot) * head_dim;
-    float* to = scratch_.v_panels + (page * tile.page_slots + slot) * kPanel;
-    int d = 0;
-    for (; d + L::kWidth <= head_dim; d += L::kWidth) {
-      L::store(to + d / kPanel * kPanel * kAttentionTileSlots + d % kPanel,
-               load_element(values, row + d));
+  void widen_key_pairs(const AttentionTile& tile) {
+    for (int p = 0; p < tile.pages; ++p) {
+      const KvPageLayout& form = forms_.layout[PageForms::index(tile.format[p])];
+      if (!is_quantized(form.format)) continue;
+      widen_pairs<L>(tile.keys[p] + form.key_code_bytes(), form.head_dim,
+                     scratch_.key_pairs() + std::ptrdiff_t{p} * 2 * form.head_dim);
     }
-    if (d == head_dim) return;
-    std::byte tail[L::kWidth * sizeof(float)] = {};
-    const std::size_t element = kv_element_bytes(layout_.format);
-    std::memcpy(tail, values + static_cast<std::size_t>(row + d) * element,
-                static_cast<std::size_t>(head_dim - d) * element);
-    L::store(to + d / kPanel * kPanel * kAttentionTileSlots + d % kPanel, load_element(tail, 0));
+  }
+
+  void widen_value_pairs(const AttentionTile& tile) {
+    for (int p = 0; p < tile.pages; ++p) {
+      const KvPageLayout& form = forms_.layout[PageForms::index(tile.format[p])];
+      if (!is_quantized(form.format)) continue;
+      const int runs = form.value_runs();
+      widen_pairs<L>(tile.keys[p] + form.key_bytes() + form.value_code_bytes(),
+                     tile.filled[p] * runs,
+                     scratch_.value_pairs() + std::ptrdiff_t{p} * tile.page_slots * 2 * runs);
+    }
   }
 
   // ---- the end
@@ -396,10 +558,13 @@ class AttentionItem {
 
   const AttentionArgs& args_;
   const KvPageLayout& layout_;
+  const PageForms forms_;
   int query_rows_;
   int blocks_;
   AttentionScratch<L> scratch_;
-  bool widen_ = false;
+  bool always_panels_ = false;
+  Path path_ = Path::kPanels;
+  bool value_pairs_wide_ = false;
   float* out_ = nullptr;
   std::ptrdiff_t out_stride_ = 0;
   int tile_of_page_[kAttentionSegmentSlots / 16 + 1] = {};

@@ -132,11 +132,12 @@ template <typename Format>
 void store_kv_as(const StoreKvArgs& args) {
   using Element = typename Format::Element;
   store_keys<Format>(args, reinterpret_cast<Element*>(args.head));
-  store_values_of_tokens<Format>(
-      args, reinterpret_cast<Element*>(args.head + args.layout->key_bytes()));
+  store_values_of_tokens<Format>(args,
+                                 reinterpret_cast<Element*>(args.head + args.layout->key_bytes()));
 }
 
 inline void store_kv(const StoreKvArgs& args) {
+  MEMDECAY_CHECK(!is_quantized(args.layout->format));
   if (args.layout->format == KvFormat::kF16) {
     store_kv_as<HalfElements>(args);
   } else {

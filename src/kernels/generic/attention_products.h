@@ -112,6 +112,7 @@ struct ValueProduct {
   float* out = nullptr;
   std::ptrdiff_t out_stride = 0;
   const SlotRange* visible = nullptr;  ///< per page
+  int page_begin = 0, page_end = 0;    ///< pages of the tile to read
   int prefetch_bytes = 0;              ///< of each page of the next tile, per slot of this one
 };
 
@@ -147,7 +148,7 @@ MEMDECAY_NOINLINE void add_values_of_pages(const AttentionTile& tile, const Valu
   RegisterTile<L, kRows, kVectors> sums;
   load_decayed(sums, product, column);
   const int prefetch_bytes = column == 0 ? product.prefetch_bytes : 0;
-  for (int p = 0; p < kPages; ++p) {
+  for (int p = product.page_begin; p < product.page_end; ++p) {
     const SlotRange range = product.visible[p];
     const std::uint16_t* values = reinterpret_cast<const std::uint16_t*>(tile.keys[p]) +
                                   (kPageSlots + range.begin) * head_dim + column;
@@ -167,7 +168,7 @@ MEMDECAY_NOINLINE void add_values_of_panel(const AttentionTile& tile, const Valu
                                            const float* panel, int column) {
   RegisterTile<L, kRows, kVectors> sums;
   load_decayed(sums, product, column);
-  for (int p = 0; p < tile.pages; ++p) {
+  for (int p = product.page_begin; p < product.page_end; ++p) {
     const SlotRange range = product.visible[p];
     const int first = p * tile.page_slots;
     for (int slot = first + range.begin; slot < first + range.end; ++slot) {

@@ -14,29 +14,57 @@ struct SlotRange {
   int end = 0;
 };
 
+/// The item's geometry in every form: where its head lies in a page, and how large its parts are.
+struct PageForms {
+  static constexpr int kCount = 5;
+  KvPageLayout layout[kCount];
+  std::size_t head_offset[kCount];
+  int key_bytes[kCount];
+  int value_bytes[kCount];
+
+  explicit PageForms(const AttentionArgs& args) {
+    for (int f = 0; f < kCount; ++f) {
+      layout[f] = args.layout->in(static_cast<KvFormat>(f));
+      head_offset[f] = layout[f].head_offset(args.layer, args.kv_head);
+      key_bytes[f] = static_cast<int>(layout[f].key_bytes());
+      value_bytes[f] = static_cast<int>(layout[f].value_bytes());
+    }
+  }
+  static int index(KvFormat format) { return static_cast<int>(format); }
+  const std::byte* head(const KvPageRef& page) const {
+    return page.base + head_offset[index(page.format)];
+  }
+};
+
 struct AttentionTile {
   int pages = 0;       ///< pages of a complete tile
   int page_slots = 0;  ///< slots of a page
   int first_page = 0;  ///< index in AttentionArgs::pages of page 0; may be negative
   const std::byte* keys[kMaxTilePages] = {};  ///< absent pages repeat a present one
+  KvFormat format[kMaxTilePages] = {};        ///< of the page whose keys stand there
+  bool uniform = true;                        ///< all pages of one form
   Position first_position[kMaxTilePages] = {};
   int filled[kMaxTilePages] = {};                  ///< 0 where absent
   bool complete = true;                            ///< every slot of every page is filled
   const std::byte* next_keys[kMaxTilePages] = {};  ///< of the next tile, else of this one
+  int next_key_bytes = 0;                          ///< of the largest of them
 
   /// Cuts the tile that holds pages[index], and moves index to the next one.
-  static AttentionTile take(const AttentionArgs& args, int& index) {
+  static AttentionTile take(const AttentionArgs& args, const PageForms& forms, int& index) {
     AttentionTile tile;
     tile.page_slots = args.layout->page_tokens;
     tile.pages = kAttentionTileSlots / tile.page_slots;
     const int offset = (args.first_page_number + index) % tile.pages;
     tile.first_page = index - offset;
-    const std::byte* present = args.pages[index].base + args.head_offset;
+    const KvPageRef& present = args.pages[index];
     for (int p = 0; p < tile.pages; ++p) {
-      tile.keys[p] = present;
+      tile.keys[p] = forms.head(present);
+      tile.format[p] = present.format;
       const int page = tile.first_page + p;
       if (p >= offset && page < args.page_count) {
-        tile.keys[p] = args.pages[page].base + args.head_offset;
+        tile.keys[p] = forms.head(args.pages[page]);
+        tile.format[p] = args.pages[page].format;
+        tile.uniform = tile.uniform && tile.format[p] == present.format;
         tile.first_position[p] = args.pages[page].first_position;
         tile.filled[p] = args.pages[page].filled;
       }
@@ -44,14 +72,17 @@ struct AttentionTile {
     }
     index = tile.first_page + tile.pages;
     for (int p = 0; p < tile.pages; ++p) {
-      tile.next_keys[p] = index + p < args.page_count
-                              ? args.pages[index + p].base + args.head_offset
-                              : tile.keys[p];
+      tile.next_keys[p] = tile.keys[p];
+      if (index + p >= args.page_count) continue;
+      const KvPageRef& next = args.pages[index + p];
+      tile.next_keys[p] = forms.head(next);
+      tile.next_key_bytes =
+          std::max(tile.next_key_bytes, forms.key_bytes[PageForms::index(next.format)]);
     }
     return tile;
   }
 
-  /// Asks for this tile's values, a line of each page in turn: so many at each of the
+  /// Asks for this tile's fp16 values, a line of each page in turn: so many at each of the
   /// head_dim * (tile slots / kStepSlots) steps of the score loops that all are asked for.
   template <int kPageSlots, int kStepSlots>
   MEMDECAY_INLINE void prefetch_values(int step, int head_dim) const {
@@ -76,6 +107,16 @@ struct AttentionTile {
     for (int line = offset; line < offset + share_bytes; line += 64) {
       MEMDECAY_UNROLL
       for (int p = 0; p < kPages; ++p) {
+        _mm_prefetch(reinterpret_cast<const char*>(next_keys[p] + line), _MM_HINT_T0);
+      }
+    }
+  }
+
+  MEMDECAY_INLINE void prefetch_next(int slot, int share_bytes) const {
+    const int offset = slot * share_bytes;
+    if ((offset & 63) >= share_bytes) return;
+    for (int line = offset; line < offset + share_bytes; line += 64) {
+      for (int p = 0; p < pages; ++p) {
         _mm_prefetch(reinterpret_cast<const char*>(next_keys[p] + line), _MM_HINT_T0);
       }
     }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/check.h"
 #include "kernels/scalar/table.h"
 #include "quant/half.h"
 
@@ -21,6 +22,48 @@ float element(const std::byte* values, std::size_t i, KvFormat format) {
   if (format == KvFormat::kF32) return reinterpret_cast<const float*>(values)[i];
   return half_to_float(reinterpret_cast<const std::uint16_t*>(values)[i]);
 }
+
+/// Element `column` of a row of `length` codes whose scale and minimum lie at `pair`.
+float coded_element(const std::byte* row, int length, int column, int bits, const std::byte* pair) {
+  const auto* halves = reinterpret_cast<const std::uint16_t*>(pair);
+  const FourBitPlace place = bits == 4 ? four_bit_place(column, length)
+                                       : FourBitPlace{static_cast<std::size_t>(column), 0};
+  const int code = (std::to_integer<int>(row[place.byte]) >> place.shift) & ((1 << bits) - 1);
+  return static_cast<float>(code) * half_to_float(halves[0]) + half_to_float(halves[1]);
+}
+
+/// One head of one layer in one page, whatever its form.
+class PageHead {
+ public:
+  PageHead(const AttentionArgs& args, int page)
+      : layout_(args.layout->in(args.pages[page].format)),
+        keys_(args.pages[page].base + layout_.head_offset(args.layer, args.kv_head)),
+        values_(keys_ + layout_.key_bytes()) {}
+
+  float key(int slot, int d) const {
+    if (!is_quantized(layout_.format))
+      return element(keys_, index_of(d, layout_.page_tokens, slot), layout_.format);
+    const int bits = key_bits(layout_.format);
+    return coded_element(keys_ + index_of(d, layout_.page_tokens * bits / 8, 0),
+                         layout_.page_tokens, slot, bits,
+                         keys_ + layout_.key_code_bytes() + index_of(d, 4, 0));
+  }
+
+  float value(int slot, int d) const {
+    if (!is_quantized(layout_.format))
+      return element(values_, index_of(slot, layout_.head_dim, d), layout_.format);
+    const int bits = value_bits(layout_.format);
+    return coded_element(values_ + index_of(slot, layout_.head_dim * bits / 8, 0), layout_.head_dim,
+                         d, bits,
+                         values_ + layout_.value_code_bytes() +
+                             4 * index_of(slot, layout_.value_runs(), d / kValueScaleRun));
+  }
+
+ private:
+  KvPageLayout layout_;
+  const std::byte* keys_;
+  const std::byte* values_;
+};
 
 void set_element(std::byte* values, std::size_t i, KvFormat format, float value) {
   if (format == KvFormat::kF32) {
@@ -51,11 +94,10 @@ class RowAttention {
   }
 
   double score(int page, int slot) const {
-    const std::byte* keys = args_.pages[page].base + args_.head_offset;
+    const PageHead head(args_, page);
     double sum = 0;
     for (int d = 0; d < layout_.head_dim; ++d) {
-      const std::size_t i = index_of(d, layout_.page_tokens, slot);
-      sum += static_cast<double>(q_[d]) * static_cast<double>(element(keys, i, layout_.format));
+      sum += static_cast<double>(q_[d]) * static_cast<double>(head.key(slot, d));
     }
     return sum;
   }
@@ -73,16 +115,14 @@ class RowAttention {
 
   /// Adds 2^(score - max) * v of the page's visible slots to out; returns the sum of the weights.
   double add_page(int page, float max, double* out) const {
-    const std::byte* values =
-        args_.pages[page].base + args_.head_offset + layout_.key_bytes();
+    const PageHead head(args_, page);
     double sum = 0;
     for (int slot = 0; slot < layout_.page_tokens; ++slot) {
       if (!visible(page, slot)) continue;
       const double weight = std::exp2(score(page, slot) - static_cast<double>(max));
       sum += weight;
       for (int d = 0; d < layout_.head_dim; ++d) {
-        const std::size_t i = index_of(slot, layout_.head_dim, d);
-        out[d] += weight * static_cast<double>(element(values, i, layout_.format));
+        out[d] += weight * static_cast<double>(head.value(slot, d));
       }
     }
     return sum;
@@ -156,6 +196,7 @@ void merge_attention(const MergeAttentionArgs& args) {
 
 void store_kv(const StoreKvArgs& args) {
   const KvPageLayout& layout = *args.layout;
+  MEMDECAY_CHECK(!is_quantized(layout.format));
   std::byte* values = args.head + layout.key_bytes();
   for (int token = 0; token < args.tokens; ++token) {
     const int slot = args.first_slot + token;

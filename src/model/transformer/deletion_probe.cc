@@ -157,8 +157,8 @@ void DeletionProbe::attend_run(const Run& run, int layer, int rank) {
   const std::size_t kv_head_floats = to_size(group_) * head_dim_;
   AttentionArgs args;
   args.layout = &groups_.groups[to_size(layer_group_)].layout;
-  args.head_offset =
-      args.layout->head_offset(groups_.layers[to_size(layer)].layer_in_group, run.kv_head);
+  args.layer = groups_.layers[to_size(layer)].layer_in_group;
+  args.kv_head = run.kv_head;
   args.page_count = 1;
   const float* const q =
       workspace_.q + to_size(request.row * kv_heads_ + run.kv_head) * kv_head_floats;

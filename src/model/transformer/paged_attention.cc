@@ -134,7 +134,8 @@ void PagedAttention::attend_item(const AttentionPlan::Item& item, int layer, int
   const auto segments = plan_of(layer).segments(item.slice);
   AttentionArgs args;
   args.layout = &layout_of(layer);
-  args.head_offset = args.layout->head_offset(place.layer_in_group, item.kv_head);
+  args.layer = place.layer_in_group;
+  args.kv_head = item.kv_head;
   args.window = groups_.groups[place.group.index()].window;
   args.positions = workspace_.positions.data() + item.first_row;
   args.rows = item.rows;
