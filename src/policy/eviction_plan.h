@@ -21,9 +21,6 @@ struct PlanRequest {
   Urgency urgency = Urgency::kPressed;
   bool may_demote = true;              ///< else a ladder is left alone: drops only
   double gentle_score_ceiling = 0.01;  ///< a tenth of the classic threshold
-  /// At least so many tokens are dropped, where that can be, whatever the bytes: for a caller that
-  /// runs out of positions, which demoting does not give back. Of a pressed plan.
-  std::int64_t drop_tokens = 0;
 };
 
 struct PlanAction {

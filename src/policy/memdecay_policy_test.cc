@@ -205,35 +205,6 @@ TEST(MemdecayPolicy, TheLadderDemotesLeastDamagePerByteFirstAndDropsLast) {
       << "then the lowest is dropped";
 }
 
-TEST(MemdecayPolicy, TokensThatMustGoAreDroppedWhateverTheBytes) {
-  MemdecayOptions options = plain();
-  options.ladder.enabled = true;
-  MemdecayPolicy policy(options);
-  for (int i = 0; i < 4; ++i) {
-    PageMeta meta = page(i, i == 1 ? Region::kDecision : Region::kOrdinary);
-    meta.tokens = 30;
-    meta.forms = {{{1000, 0}, {500, 0.001F}, {0, 0}, {0, 0}}};
-    policy.track(meta);
-  }
-  const auto actions = [&](std::uint64_t budget, std::int64_t tokens) {
-    PlanRequest request;
-    request.budget_bytes = budget;
-    request.drop_tokens = tokens;
-    std::vector<std::pair<int, bool>> result;
-    for (const PlanAction& action : policy.plan(request).actions)
-      result.emplace_back(action.page.value(), action.drop);
-    return result;
-  };
-  using Actions = std::vector<std::pair<int, bool>>;
-  EXPECT_EQ(actions(4000, 0), Actions());
-  EXPECT_EQ(actions(4000, 1), (Actions{{0, true}}));
-  EXPECT_EQ(actions(4000, 31), (Actions{{0, true}, {2, true}}));
-  EXPECT_EQ(actions(4000, 9999), (Actions{{0, true}, {2, true}, {3, true}, {1, true}}));
-  // Bytes are won by demoting, tokens by dropping, and what is dropped need not be demoted.
-  EXPECT_EQ(actions(3500, 1), (Actions{{0, true}}));
-  EXPECT_EQ(actions(2500, 31), (Actions{{0, true}, {2, true}, {3, false}}));
-}
-
 TEST(MemdecayPolicy, SmallChangesOfEvidenceDoNotMoveAPage) {
   MemdecayOptions options = plain();
   options.rekey_threshold = 0.5;

@@ -158,8 +158,8 @@ void OrderedPolicy::rekey(TrackedPageId page) {
 
 EvictionPlan OrderedPolicy::plan(const PlanRequest& request) const {
   const bool gentle = request.urgency == Urgency::kGentle;
-  const bool over = book_.bytes() > request.budget_bytes || (!gentle && request.drop_tokens > 0);
-  PlanWriter writer(*this, request, over && !gentle && drops_all());
+  const bool over = book_.bytes() > request.budget_bytes;
+  PlanWriter writer(*this, request.budget_bytes, over && !gentle && drops_all());
   if (!over) return writer.take();
   if (gentle) {
     const std::optional<double> limit = gentle_limit(request);

@@ -4,10 +4,9 @@
 
 namespace memdecay {
 
-PlanWriter::PlanWriter(const OrderedPolicy& policy, const PlanRequest& request, bool drops_all)
+PlanWriter::PlanWriter(const OrderedPolicy& policy, std::uint64_t budget_bytes, bool drops_all)
     : policy_(policy),
-      budget_bytes_(request.budget_bytes),
-      drop_tokens_(request.drop_tokens),
+      budget_bytes_(budget_bytes),
       drops_all_(drops_all),
       left_bytes_(policy.tracked_bytes()) {}
 
@@ -38,7 +37,6 @@ void PlanWriter::demote(TrackedPageId page, PageForm form) {
 void PlanWriter::drop(TrackedPageId page) {
   const PageMeta& meta = policy_.book_.meta(page);
   record(page, {page, true, PageForm::kF16, meta.bytes});
-  dropped_tokens_ += meta.tokens;
 }
 
 void PlanWriter::demote_all() {
@@ -47,7 +45,7 @@ void PlanWriter::demote_all() {
     walk.add(policy_.demote_[lane], policy_.offset(static_cast<int>(lane)));
   }
   std::unordered_map<std::int32_t, PageForm> forms;
-  while (!bytes_will_do()) {
+  while (!done()) {
     const auto step = walk.next();
     if (!step.has_value()) break;
     const TrackedPageId page(step->item);

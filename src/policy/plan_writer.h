@@ -16,9 +16,9 @@ class PlanWriter {
  public:
   enum class Rounds : std::uint8_t { kOld, kYoung, kAll };
 
-  PlanWriter(const OrderedPolicy& policy, const PlanRequest& request, bool drops_all);
+  PlanWriter(const OrderedPolicy& policy, std::uint64_t budget_bytes, bool drops_all);
 
-  /// Demotes in the order of damage per byte, until the bytes will do.
+  /// Demotes in the order of damage per byte.
   void demote_all();
   /// Drops units in the order of score: of old rounds and none, and of young ones, which score
   /// `young_bonus` more. Up to `limit`, where given, and demoting first what can be.
@@ -31,8 +31,7 @@ class PlanWriter {
     bool dropped;
   };
 
-  bool bytes_will_do() const { return !drops_all_ && left_bytes_ <= budget_bytes_; }
-  bool done() const { return bytes_will_do() && dropped_tokens_ >= drop_tokens_; }
+  bool done() const { return !drops_all_ && left_bytes_ <= budget_bytes_; }
   bool dropped(TrackedPageId page) const;
   void demote(TrackedPageId page, PageForm form);
   bool demote_to_lowest(std::int32_t unit);
@@ -43,10 +42,8 @@ class PlanWriter {
 
   const OrderedPolicy& policy_;
   std::uint64_t budget_bytes_;
-  std::int64_t drop_tokens_;
   bool drops_all_;
   std::uint64_t left_bytes_;
-  std::int64_t dropped_tokens_ = 0;
   EvictionPlan plan_;
   std::unordered_map<std::int32_t, Planned> planned_;        // by page
   std::unordered_map<std::int32_t, std::int64_t> removed_;   // tokens by item
