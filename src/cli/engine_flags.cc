@@ -31,9 +31,8 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
       ->check(byte_size());
   command
       .add_option("--policy", policy_,
-                  "who decides what to forget when the budget is tight: memdecay, a baseline "
-                  "(memdecay-classic, window, sinks, uniform, recompute, h2o, tova, keydiff, lru, "
-                  "random), or none: never evict")
+                  "who forgets when the budget is tight: memdecay, memdecay-classic, window, sinks, "
+                  "uniform, recompute, h2o, tova, keydiff, lru, random; none: nobody")
       ->capture_default_str();
   command.add_flag("--protect-prefix", protect_prefix_,
                    "never evict the text before the first user turn, whatever the policy");

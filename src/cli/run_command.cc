@@ -10,7 +10,6 @@
 #include "cli/sampling_flags.h"
 #include "cli/standard_output.h"
 #include "engine/prompt.h"
-#include "engine/prompt_labels.h"
 
 namespace memdecay {
 namespace {
@@ -65,9 +64,6 @@ Status run(const RunFlags& flags) {
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine->open_session());
   GenerationRequest request;
   request.session = session.get();
-  if (session->memory() != nullptr) {
-    MEMDECAY_ASSIGN_OR_RETURN(request.labels, label_prompt(prompt));
-  }
   request.prompt = std::move(prompt.tokens);
   request.max_new_tokens = flags.max_new_tokens;
   request.sampling = flags.sampling;

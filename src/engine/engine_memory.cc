@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "core/check.h"
-#include "core/units.h"
 #include "engine/engine.h"
 #include "policy/make_policy.h"
 
@@ -79,16 +78,14 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
                   std::min(options.budget_bytes, options_.kv_budget_bytes) != KvBudget::kUnlimited;
   if (!evictable_.has_value() || (!memory.evicts && !memory.fixed_form.has_value()))
     return Status();
-  if (!evictor_->hold_spare()) {
-    return make_status(StatusCode::kResourceExhausted,
-                       "the KV budget of {} has no room for a page to change its form in",
-                       format_bytes(options_.kv_budget_bytes));
-  }
   const KvPageLayout& layout = groups_.groups[evictable_->index()].layout;
   memory.page_tokens = layout.page_tokens;
   memory.own_format = layout.format;
   memory.forms[form_index(PageForm::kF16)] = {page_bytes(), 0};
+  // A budget too small for a page to change its form in still drops pages.
+  const bool has_spare = evictor_->hold_spare();
   for (const KvFormat format : cache_->config().forms) {
+    if (!has_spare) break;
     const std::size_t form = form_index(form_of(format));
     memory.forms[form] = {PagePool::stride_bytes_for(layout.in(format)), kRoundingErrors[form]};
   }

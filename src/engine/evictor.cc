@@ -11,6 +11,10 @@
 namespace memdecay {
 namespace {
 
+/// Demotions may hold one part in so many of the budget; where that is too little pages are only
+/// dropped.
+constexpr std::uint64_t kSmallestShare = 8;
+
 /// Bytes of the largest page that a demotion makes.
 std::uint64_t largest_form_bytes(const KvCache& cache, LayerGroupId group) {
   std::uint64_t bytes = 0;
@@ -26,7 +30,8 @@ Evictor::Evictor(KvCache& cache, LayerGroupId group) : cache_(cache), group_(gro
 
 bool Evictor::hold_spare() {
   const std::uint64_t bytes = largest_form_bytes(cache_, group_);
-  if (bytes == 0 || !buffer_.empty()) return true;
+  if (!buffer_.empty()) return true;
+  if (bytes == 0 || 2 * bytes > cache_.budget().limit_bytes() / kSmallestShare) return false;
   auto held = cache_.budget().try_reserve(2 * bytes);
   if (!held) return false;
   spare_ = held->split(bytes);

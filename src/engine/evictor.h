@@ -36,7 +36,8 @@ class Evictor {
   /// `group` is the one whose pages the memories judge. The cache outlives the evictor.
   Evictor(KvCache& cache, LayerGroupId group);
 
-  /// Takes the buffer and the spare page out of the budget. False where it has no room for them.
+  /// Takes the buffer and the spare page out of the budget. False where it is too small for them:
+  /// then nothing can be demoted.
   [[nodiscard]] bool hold_spare();
 
   /// Frees at least `bytes` of the session's own pages; false where its plan cannot.

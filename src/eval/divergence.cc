@@ -5,22 +5,28 @@
 #include <numeric>
 
 #include "core/check.h"
+#include "eval/bootstrap.h"
 
 namespace memdecay {
 
-void Divergence::add(std::span<const float> base_log_probs, std::span<const double> log_probs,
-                     float floor) {
+PositionDivergence compare_position(std::span<const float> base_log_probs,
+                                    std::span<const double> log_probs, float floor) {
   MEMDECAY_CHECK(base_log_probs.size() == log_probs.size() && !log_probs.empty());
-  double kl = 0.0;
-  std::size_t base_top = 0, top = 0;
+  PositionDivergence found;
   for (std::size_t i = 0; i < log_probs.size(); ++i) {
     const double base = base_log_probs[i];
-    if (base_log_probs[i] > floor) kl += std::exp(base) * (base - log_probs[i]);
-    if (base_log_probs[i] > base_log_probs[base_top]) base_top = i;
-    if (log_probs[i] > log_probs[top]) top = i;
+    if (base_log_probs[i] > floor) found.kl += std::exp(base) * (base - log_probs[i]);
+    if (base_log_probs[i] > base_log_probs[found.base_top]) found.base_top = i;
+    if (log_probs[i] > log_probs[found.top]) found.top = i;
   }
-  kl_.push_back(kl);
-  same_top_ += base_top == top ? 1 : 0;
+  return found;
+}
+
+void Divergence::add(std::span<const float> base_log_probs, std::span<const double> log_probs,
+                     float floor) {
+  const PositionDivergence position = compare_position(base_log_probs, log_probs, floor);
+  kl_.push_back(position.kl);
+  same_top_ += position.base_top == position.top ? 1 : 0;
 }
 
 double Divergence::mean_kl() const {
@@ -30,13 +36,8 @@ double Divergence::mean_kl() const {
 }
 
 double Divergence::quantile_kl(double q) const {
-  MEMDECAY_CHECK(!kl_.empty() && q >= 0.0 && q <= 1.0);
-  std::vector<double> sorted = kl_;
-  std::sort(sorted.begin(), sorted.end());
-  const double place = q * static_cast<double>(sorted.size() - 1);
-  const auto low = static_cast<std::size_t>(place);
-  const std::size_t high = std::min(low + 1, sorted.size() - 1);
-  return sorted[low] + (place - static_cast<double>(low)) * (sorted[high] - sorted[low]);
+  MEMDECAY_CHECK(!kl_.empty());
+  return quantile_of(kl_, q);
 }
 
 double Divergence::max_kl() const {

@@ -11,10 +11,21 @@
 
 namespace memdecay {
 
+/// One position: KL(base || ours), and which token each ranks first.
+struct PositionDivergence {
+  double kl = 0;
+  std::size_t base_top = 0;
+  std::size_t top = 0;
+};
+
+/// Log-probabilities of the base and of ours, equally long. Base entries at or below `floor` carry
+/// no information (16-bit files flatten them) and are left out.
+PositionDivergence compare_position(std::span<const float> base_log_probs,
+                                    std::span<const double> log_probs, float floor);
+
 class Divergence {
  public:
-  /// Log-probabilities of the base and of ours, equally long. Base entries at or below `floor`
-  /// carry no information (16-bit files flatten them) and are left out.
+  /// The next position, as compare_position() takes it.
   void add(std::span<const float> base_log_probs, std::span<const double> log_probs, float floor);
 
   std::size_t positions() const { return kl_.size(); }

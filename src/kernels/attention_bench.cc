@@ -10,6 +10,7 @@
 #include <immintrin.h>
 
 #include "kernels/attention_fixture.h"
+#include "sys/memory.h"
 
 namespace memdecay {
 namespace {
@@ -155,15 +156,17 @@ constexpr Form kForms[] = {{"fp16", KvFormat::kF16, false},
                            {"int4", KvFormat::kInt4, false},
                            {"mixed", KvFormat::kF16, true}};
 
-/// Pages at random places of one block of memory, all with one page's content.
+/// Pages at random places of one block of memory, all with one page's content. So many sequences
+/// take turns that no cache holds them: in a model the weights pass between two visits of a page.
 class DecodeStep {
  public:
   DecodeStep(const ModelShape& shape, const Form& form, int depth)
       : layout_{shape.layers, shape.kv_heads, shape.head_dim, 32, KvFormat::kF16},
         group_(shape.group),
         positions_{depth - 1},
-        pages_(static_cast<std::size_t>(depth / 32)),
-        memory_(pages_.size() * layout_.in(form.format).page_bytes()) {
+        page_count_(depth / 32),
+        pages_(page_count_of_all(layout_.in(form.format).page_bytes(), depth / 32)),
+        memory_(AnonymousMemory::allocate(pages_.size() * layout_.in(form.format).page_bytes())) {
     std::mt19937 random(1);
     std::vector<std::byte> page(layout_.page_bytes());
     std::uniform_real_distribution<float> uniform(-1, 1);
@@ -186,21 +189,24 @@ class DecodeStep {
                                             : static_cast<std::size_t>(form.format) -
                                                   (form.format == KvFormat::kF16 ? 0 : 1);
       KvPageRef& ref = pages_[i];
-      ref.base = memory_.data() + order[i] * stride;
-      ref.first_position = static_cast<Position>(32 * i);
+      ref.base = memory_.value().data() + order[i] * stride;
+      ref.first_position = 32 * (static_cast<int>(i) % page_count_);
       ref.filled = 32;
       ref.format = kForms[number].format;
       std::memcpy(ref.base, in_form[number].data(), in_form[number].size());
-      bytes_ += in_form[number].size();
+      if (i < static_cast<std::size_t>(page_count_)) bytes_ += in_form[number].size();
     }
     q_.resize(static_cast<std::size_t>(group_ * shape.head_dim));
     for (float& x : q_) x = 0.1F * uniform(random);
   }
 
+  int sequences() const { return static_cast<int>(pages_.size()) / page_count_; }
+
   /// The items of one of `threads` threads: every threads-th segment.
-  void run(const KernelTable& table, int thread, int threads) {
+  void run(const KernelTable& table, int sequence, int thread, int threads) {
     const int per_segment = kAttentionSegmentSlots / 32;
-    const int pages = static_cast<int>(pages_.size());
+    const int pages = page_count_;
+    const KvPageRef* first = pages_.data() + sequence * pages;
     const std::size_t group = static_cast<std::size_t>(group_);
     std::vector<float> max(group), sum(group), out(q_.size()), page_sum(group * 32);
     AlignedBytes scratch(table.attention_scratch_bytes(layout_, 1, group_));
@@ -220,7 +226,7 @@ class DecodeStep {
       for (args.kv_head = 0; args.kv_head < layout_.kv_heads; ++args.kv_head) {
         for (int page = 0; page < pages; page += per_segment, ++item) {
           if (item % threads != thread) continue;
-          args.pages = pages_.data() + page;
+          args.pages = first + page;
           args.page_count = std::min(per_segment, pages - page);
           args.first_page_number = page;
           table.attention(args);
@@ -233,11 +239,18 @@ class DecodeStep {
   std::size_t bytes() const { return bytes_; }
 
  private:
+  static std::size_t page_count_of_all(std::size_t page_bytes, int of_one) {
+    constexpr std::size_t kBytes = std::size_t{400} << 20;
+    const std::size_t sequence = page_bytes * static_cast<std::size_t>(of_one);
+    return (kBytes + sequence - 1) / sequence * static_cast<std::size_t>(of_one);
+  }
+
   KvPageLayout layout_;
   int group_;
   Position positions_[1];
+  int page_count_;
   std::vector<KvPageRef> pages_;
-  AlignedBytes memory_;
+  Result<AnonymousMemory> memory_;  ///< huge pages, as the page pool has them
   std::vector<float> q_;
   std::size_t bytes_ = 0;
 };
@@ -246,7 +259,10 @@ void decode_step(benchmark::State& state, const KernelTable* table, ModelShape s
                  int depth) {
   static std::unique_ptr<DecodeStep> step;  // the threads of one benchmark share it
   if (state.thread_index() == 0) step = std::make_unique<DecodeStep>(shape, form, depth);
-  for (auto _ : state) step->run(*table, state.thread_index(), state.threads());
+  int turn = 0;
+  for (auto _ : state) {
+    step->run(*table, turn++ % step->sequences(), state.thread_index(), state.threads());
+  }
   if (state.thread_index() == 0) {
     state.counters["GB/s"] = benchmark::Counter(static_cast<double>(step->bytes()) * 1e-9,
                                                 benchmark::Counter::kIsIterationInvariantRate);

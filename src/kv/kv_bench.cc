@@ -224,7 +224,8 @@ void allocate_and_release(benchmark::State& state) {
 BENCHMARK(allocate_and_release)->ArgName("pages")->RangeMultiplier(10)->Range(1000, 1000000);
 
 /// Packs what a greedy hand would: runs of neighbouring sealed pages that free at least one page,
-/// from the front, each at most `most` pages long. Returns slots that were copied.
+/// from the front, each at most `most` pages long; 1 stands for any number into a single page.
+/// Returns slots that were copied.
 std::int64_t pack_all(Sequence& sequence, std::size_t most) {
   std::int64_t copied = 0;
   for (std::size_t first = 0;; ++first) {
@@ -234,9 +235,10 @@ std::int64_t pack_all(Sequence& sequence, std::size_t most) {
     if (first + 2 > sealed) return copied;
     std::vector<Position> names;
     std::int32_t slots = 0;
-    for (std::size_t i = first; i < sealed && names.size() < most; ++i) {
+    for (std::size_t i = first; i < sealed && (most == 1 || names.size() < most); ++i) {
       names.push_back(pages[i].first_position);
       slots += pages[i].filled;
+      if (most == 1 && slots > page_tokens) break;
       if ((slots + page_tokens - 1) / page_tokens >= static_cast<std::int32_t>(names.size()))
         continue;
       need(static_cast<bool>(sequence.pack_pages(names)));
@@ -286,7 +288,7 @@ void utilisation(benchmark::State& state) {
 BENCHMARK(utilisation)
     ->ArgNames({"page_tokens", "cuts", "pack"})
     ->ArgsProduct({{16, 32, 64}, {0}, {0}})
-    ->ArgsProduct({{16, 32, 64}, {1}, {0, 4, 8, 16}})
+    ->ArgsProduct({{16, 32, 64}, {1}, {0, 1, 4, 8, 16}})
     ->Iterations(1);
 
 }  // namespace

@@ -234,7 +234,9 @@ TEST(KvPageCodec, EveryFormConvertsToEveryOther) {
                             : to == KvFormat::kInt8 ? 0.01F
                                                     : 0.15F;
         EXPECT_LE(*error, limit);
-        if (filled == 0) EXPECT_EQ(*error, 0.0F);
+        if (filled == 0) {
+          EXPECT_EQ(*error, 0.0F);
+        }
       }
     }
   }

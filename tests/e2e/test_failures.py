@@ -63,7 +63,7 @@ class TestRun:
         assert "the context holds 5" in said
 
     def test_a_prompt_that_the_budget_can_never_hold(self):
-        said = fails(*self.WORDS, "-p", "word " * 300, "--kv-budget", "2MiB")
+        said = fails(*self.WORDS, "-p", "word " * 300, "--kv-budget", "2MiB", "--policy", "none")
         assert "KV budget is 2.00 MiB" in said and "prompt tokens need" in said
 
     def test_a_budget_below_one_page(self):

@@ -86,16 +86,21 @@ constexpr StepPlace place_of_step(int step) {
   }
 }
 
-/// Cache lines of V to ask for while scores are taken, a line of each page in turn.
+/// Cache lines of V to ask for while scores are taken, a line of each page in turn: the pairs
+/// first, since all of them are read before the first value.
 struct ValueLines {
   const std::byte* values[kMaxTilePages] = {};
   int pages_shift = 0;  ///< log2 of the number of pages
+  int pairs = 0;        ///< line of a page where its pairs begin
+  int per_page = 0;     ///< lines of a page
   int begin = 0, end = 0;
 
   MEMDECAY_INLINE void ask(int from, int to) const {
     const int mask = (1 << pages_shift) - 1;
     for (int line = from; line < (to < end ? to : end); ++line) {
-      const std::byte* at = values[line & mask] + std::ptrdiff_t{line >> pages_shift} * 64;
+      int of_page = (line >> pages_shift) + pairs;
+      if (of_page >= per_page) of_page -= per_page;
+      const std::byte* at = values[line & mask] + std::ptrdiff_t{of_page} * 64;
       _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T0);
     }
   }
@@ -110,12 +115,12 @@ struct CodedKeys {
 };
 
 /// Scores of kRows query rows against one step of kVectors vectors; `scores` is the step's first
-/// element. REQUIRES: head_dim % 8 == 0.
+/// element. REQUIRES: head_dim is even.
 template <typename L, typename Codes, int kRows, int kVectors>
 MEMDECAY_NOINLINE void score_codes(const CodedKeys& keys, int head_dim, const float* q,
                                    float* scores) {
   constexpr int kChunks = Codes::chunk(kVectors - 1) + 1;
-  constexpr int kDimsPerAsk = 8;
+  constexpr int kDimsPerAsk = 2;
   const std::byte* codes[std::size_t{kChunks}];
   const float* pairs[std::size_t{kChunks}];
   MEMDECAY_UNROLL
@@ -178,7 +183,7 @@ MEMDECAY_NOINLINE void add_values_of_codes(const AttentionTile& tile, const Valu
     const float* pairs =
         coded.pairs + (std::ptrdiff_t{first + range.begin} * coded.runs + place.chunk) * 2;
     for (int slot = first + range.begin; slot < first + range.end; ++slot) {
-      tile.prefetch_next(slot, prefetch_bytes);
+      tile.prefetch_coded_next(slot, prefetch_bytes);
       sums.template add_product<kAttentionTileSlots>(product.weights + slot, [&](int v) {
         const int c = Codes::chunk(v);
         return Codes::load(codes + c * kChunk * Codes::kBits / 8, v, pairs + 2 * c);
