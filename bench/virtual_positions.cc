@@ -7,6 +7,7 @@
 // long as the text. fresh: a session for each quarter of the trained context, which reads the
 // quarter before it, unlimited. Sums of -ln p per 1,024 tokens of the text come out;
 // virtual_positions.py compares them.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -20,7 +21,6 @@
 #include "engine/engine.h"
 #include "engine/model_catalogue.h"
 #include "engine/prompt.h"
-#include "eval/log_probs.h"
 
 namespace memdecay {
 namespace {
@@ -36,17 +36,15 @@ struct Asked {
 /// Surprise by place in the text.
 class Bins {
  public:
-  Bins(std::span<const TokenId> text, int vocab_size)
-      : text_(text), log_probs_(static_cast<std::size_t>(vocab_size)) {}
+  explicit Bins(std::span<const TokenId> text) : text_(text) {}
 
   /// Logits after the token at `position` of the text.
   void score(int position, std::span<const float> logits) {
     const auto next = static_cast<std::size_t>(position) + 1;
     if (next >= text_.size()) return;
-    log_softmax(logits, log_probs_);
     const auto bin = next / static_cast<std::size_t>(kBinTokens);
     if (bin >= sums_.size()) sums_.resize(bin + 1), counts_.resize(bin + 1);
-    sums_[bin] -= log_probs_[static_cast<std::size_t>(text_[next])];
+    sums_[bin] += surprise(logits, text_[next]);
     ++counts_[bin];
   }
   nlohmann::ordered_json json() const {
@@ -58,8 +56,14 @@ class Bins {
   }
 
  private:
+  static double surprise(std::span<const float> logits, TokenId next) {
+    const double most = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
+    double sum = 0;
+    for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - most);
+    return std::log(sum) + most - static_cast<double>(logits[static_cast<std::size_t>(next)]);
+  }
+
   std::span<const TokenId> text_;
-  std::vector<double> log_probs_;
   std::vector<double> sums_;
   std::vector<int> counts_;
 };
@@ -108,7 +112,7 @@ Result<nlohmann::ordered_json> measure(const Asked& asked) {
   options.adaptive_decay = false;
   MEMDECAY_ASSIGN_OR_RETURN(const auto engine, Engine::create(options));
   MEMDECAY_ASSIGN_OR_RETURN(const auto text, read_tokens(engine->model(), asked));
-  Bins bins(text, engine->model().config().vocab_size);
+  Bins bins(text);
   const auto begin = std::chrono::steady_clock::now();
   nlohmann::ordered_json json = {{"mode", asked.mode},
                                  {"trained_context", engine->model().config().context_length}};

@@ -74,7 +74,7 @@ std::vector<Tokens> play(Engine& engine, Session& session, Tokens& history, int 
 
 TEST_F(EnginePlacesTest, SessionsOutgrowTheContextUnderEveryPolicy) {
   for (const char* policy : {"memdecay", "sinks", "window", "uniform", "h2o", "random"}) {
-    const auto engine = ModelFile::engine(options(10, policy));
+    const auto engine = ModelFile::engine(options(14, policy));
     const auto session = engine->open_session().value();
     EXPECT_TRUE(engine->outgrows_context(*session));
     Tokens history;
@@ -85,7 +85,7 @@ TEST_F(EnginePlacesTest, SessionsOutgrowTheContextUnderEveryPolicy) {
 }
 
 TEST_F(EnginePlacesTest, WithoutVirtualPositionsTheContextIsTheEnd) {
-  EngineOptions off = options(10);
+  EngineOptions off = options(14);
   off.virtual_positions = false;
   const auto engine = ModelFile::engine(off);
   const auto session = engine->open_session().value();
@@ -122,7 +122,7 @@ TEST_F(EnginePlacesTest, ABudgetLargerThanTheContextForgetsForPlaces) {
 }
 
 TEST_F(EnginePlacesTest, OnePromptLongerThanTheContextIsComputed) {
-  const auto engine = ModelFile::engine(options(12));
+  const auto engine = ModelFile::engine(options(14));
   const auto session = engine->open_session().value();
   const Result<GenerationResult> result =
       ask(*engine, *session, random_prompt(3 * kContext, 2), kContext);
@@ -135,14 +135,14 @@ TEST_F(EnginePlacesTest, OnePromptLongerThanTheContextIsComputed) {
 }
 
 TEST_F(EnginePlacesTest, ForksGoOnAlikeAndCutsBackFindTheirPlaces) {
-  const auto engine = ModelFile::engine(options(10, "sinks"));
+  const auto engine = ModelFile::engine(options(40, "sinks"));
   const auto session = engine->open_session().value();
   Tokens history;
   play(*engine, *session, history, 8);
   ASSERT_GT(session->sequence().rope_offset(), 0);
   const auto fork = engine->fork_session(*session).value();
   EXPECT_EQ(fork->sequence().rope_position(), session->sequence().rope_position());
-  // Both answer the same prompt at once, and so alike.
+  // The budget has room for both, so neither makes the other forget.
   Tokens prompt = history;
   const Tokens more = random_prompt(20, 4);
   prompt.insert(prompt.end(), more.begin(), more.end());
