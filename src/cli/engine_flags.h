@@ -13,7 +13,7 @@ namespace memdecay {
 class EngineFlags {
  public:
   /// Adds -m (or, with `positional`, MODEL), -t, -c, -b, --kv-budget, --policy, --protect-prefix,
-  /// --kv-format, --page-tokens and --precision to a command.
+  /// --kv-format, --virtual-positions, --page-tokens and --precision to a command.
   void add_to(CLI::App& command, bool positional = false);
 
   /// Only what names the model and how to run it: -m (or MODEL), -t and -c.
@@ -34,6 +34,7 @@ class EngineFlags {
   std::string kv_budget_;
   std::string policy_ = EngineOptions().policy;
   bool protect_prefix_ = false;
+  bool virtual_positions_ = EngineOptions().virtual_positions;
   std::string kv_format_ = "auto";
   std::string precision_ = "fast";
 };

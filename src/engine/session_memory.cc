@@ -160,7 +160,9 @@ void SessionMemory::sync(const PagedKvView& view, Position size) {
   const std::size_t count = view.pages.size();
   const auto sealed = [&](std::size_t i) {
     const KvPageRef& ref = view.pages[i];
-    return i + 1 < count || ref.filled == options_.page_tokens || ref.format != options_.own_format;
+    return i + 1 < count || ref.filled == options_.page_tokens ||
+           ref.format != options_.own_format || ref.rope_shift != 0 ||
+           ref.first_position + ref.filled != size;
   };
   std::size_t same = std::min(count, pages_.size());
   // Appends and cuts change the tail only: walk back to the last entry that is as it was.
