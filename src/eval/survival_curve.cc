@@ -1,5 +1,7 @@
 #include "eval/survival_curve.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

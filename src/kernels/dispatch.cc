@@ -10,17 +10,6 @@
 namespace memdecay {
 namespace {
 
-bool has_avx2() {
-  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
-         __builtin_cpu_supports("f16c") != 0;
-}
-
-bool has_avx512() {
-  return has_avx2() && __builtin_cpu_supports("avx512f") != 0 &&
-         __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
-         __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512vnni") != 0;
-}
-
 /// The supported tables, built once.
 struct Tables {
   KernelTable scalar, avx2, avx512;
@@ -33,14 +22,14 @@ struct Tables {
     scalar::add_attention(scalar);
     scalar::add_elementwise(scalar);
     supported[count++] = &scalar;
-    if (has_avx2()) {
+    if (avx2::supported()) {
       avx2.name = "avx2";
       avx2::add_matmul(avx2);
       avx2::add_attention(avx2);
       avx2::add_elementwise(avx2);
       supported[count++] = &avx2;
     }
-    if (has_avx512()) {
+    if (avx512::supported()) {
       avx512.name = "avx512";
       avx512::add_matmul(avx512);
       avx512::add_attention(avx512);

@@ -5,6 +5,8 @@
 
 namespace memdecay::avx512 {
 
+/// Whether this processor runs the table.
+bool supported();
 void add_matmul(KernelTable& table);
 void add_attention(KernelTable& table);
 void add_elementwise(KernelTable& table);
