@@ -10,6 +10,7 @@
 
 #include "engine/token_regions.h"
 #include "eval/labelled_episode.h"
+#include "policy/region_confusion.h"
 #include "sys/user_folders.h"
 
 namespace memdecay {
