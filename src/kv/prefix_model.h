@@ -95,8 +95,8 @@ class PrefixModel {
       return trouble;
     if (difference.equal_tokens != oracle_.equal_tokens(tenant, flat.tokens))
       return fmt::format("{} tokens are said to be equal", difference.equal_tokens);
-    counts_.whole_hits += found.whole.empty() ? 0 : 1;
-    counts_.partial_hits += open.partial ? 1 : 0;
+    counts_.whole_hits += found.whole.empty() ? 0U : 1U;
+    counts_.partial_hits += open.partial ? 1U : 0U;
     pins_.push_back(std::move(open));
     return {};
   }
@@ -160,7 +160,7 @@ class PrefixModel {
                                                                        : "";
     }
     if (oracle_.has(name) != (outcome == PrefixTree::Insertion::kPresent)) return "wrong outcome";
-    counts_.present += outcome == PrefixTree::Insertion::kPresent ? 1 : 0;
+    counts_.present += outcome == PrefixTree::Insertion::kPresent ? 1U : 0U;
     const bool first_of_tenant =
         std::none_of(oracle_.records.begin(), oracle_.records.end(),
                      [&](const auto& other) { return other.first.first == name.first; });
@@ -226,7 +226,7 @@ class PrefixModel {
     if (flat.tokens.empty()) return {};
     const std::uint64_t freed = tree_.forget(kScopes[index(name.first)], flat.plan());
     const std::uint64_t wanted = oracle_.forget(name);
-    counts_.forgotten += wanted > 0 ? 1 : 0;
+    counts_.forgotten += wanted > 0 ? 1U : 0U;
     return freed == wanted ? "" : fmt::format("{} bytes freed, {} expected", freed, wanted);
   }
 

@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"window", {.window = 20}},
                     Case{"narrow_window_tight", {.window = 3, .budget_bytes = 200'123}},
                     Case{"one_key", {.window = 20, .budget_bytes = 300'123, .one_key = true}}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& chosen) { return std::string(chosen.param.name); });
 
 }  // namespace
 }  // namespace memdecay
