@@ -12,7 +12,8 @@ namespace memdecay {
 
 class EngineFlags {
  public:
-  /// Adds -m (or, with `positional`, MODEL), -t, -c, -b, --kv-budget, --policy, --protect-prefix,
+  /// Adds -m (with `positional`, also MODEL in its place, and no default), -t, -c, -b, --kv-budget,
+  /// --policy, --protect-prefix,
   /// --kv-format, --page-tokens and --precision to a command.
   void add_to(CLI::App& command, bool positional = false);
 
