@@ -110,7 +110,7 @@ make_environment() {
   local requirements="$root/tools/requirements.txt" stamp="$root/.venv/requirements.txt" base log
   if cmp -s "$requirements" "$stamp" && "$python" -c '' 2>/dev/null; then return 0; fi
   base=$(find_python) || exit 1
-  say "making the Python environment .venv"
+  say "making the Python environment .venv, for the scripts that fetch models and check the tree"
   log="$root/build/venv.log"
   if ! { "$base" -m venv --clear "$root/.venv" &&
     "$python" -m pip --disable-pip-version-check install --quiet -r "$requirements"; } >"$log" 2>&1 9>&-; then
@@ -128,14 +128,24 @@ set_up() {
   make_environment
 }
 
-# Says that a build is going on once it has lasted two seconds, and on a terminal how far it is.
+# Says that a build is going on once it has lasted two seconds, and then how far it is: on a terminal in one line,
+# else a line every 15 seconds.
 announce_build() {
+  local every=${MEMDECAY_PROGRESS_SECONDS:-15}
   sleep 2 >/dev/null 2>&1
-  say "building memdecay (up to five minutes on two cores the first time)"
-  while [ -t 2 ]; do
-    printf '\r\033[K%.79s' "$(tail -n 1 "$1")" >&2
-    sleep 1 >/dev/null 2>&1
+  say "building memdecay: up to five minutes on two cores the first time; the compiler's words go to ${1#"$root/"}"
+  [ ! -t 2 ] || every=1
+  while sleep "$every" >/dev/null 2>&1; do
+    if [ -t 2 ]; then printf '\r\033[K%s' "$(build_progress "$1")" >&2; else say "$(build_progress "$1")"; fi
   done
+}
+
+# "  71 % built [102/143]" by the last step that ninja names in a log.
+build_progress() {
+  local last done all
+  last=$(grep -o '^\[[0-9]*/[0-9]*\]' "$1" | tail -n 1) || true
+  IFS='[/]' read -r _ done all _ <<<"$last"
+  if [ -n "$last" ] && [ "$all" -gt 0 ]; then echo "  $((100 * done / all)) % built $last"; else echo "  starting"; fi
 }
 
 # build_release: the program that ./run starts; quiet when nothing changed.

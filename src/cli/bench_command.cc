@@ -9,6 +9,7 @@
 #include "cli/engine_flags.h"
 #include "cli/exit_status.h"
 #include "cli/flag_checks.h"
+#include "cli/memory_report.h"
 #include "cli/peer_engine.h"
 #include "core/units.h"
 #include "eval/bandwidth_probe.h"
@@ -96,7 +97,7 @@ Status bench(const BenchFlags& flags) {
     for (const SpeedCase& speed_case : cases) {
       MEMDECAY_ASSIGN_OR_RETURN(BenchRow row, run_case(*engine, speed_case, flags, *probe));
       json.push_back(bench_row_json(row, *engine));
-      std::fprintf(stderr, "%s, %d threads: done\n", row.name().c_str(), threads);
+      std::fprintf(stderr, "%s, %s: done\n", row.name().c_str(), describe_threads(*engine).c_str());
       rows.push_back(std::move(row));
     }
   }
@@ -119,7 +120,7 @@ void add_bench_command(CLI::App& program, int& status) {
       ->add_option("-t,--threads", flags->threads,
                    "threads, one run each; not set: the cores this process may use")
       ->delimiter(',')
-      ->check(CLI::Range(1, 1024));
+      ->check(whole_number(1, 1024));
   command->add_option("-p,--n-prompt", flags->prompts, "prompt lengths; 0: none")
       ->check(token_count())
       ->delimiter(',')
@@ -133,7 +134,7 @@ void add_bench_command(CLI::App& program, int& status) {
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("-r,--repetitions", flags->repetitions, "timed repetitions")
-      ->check(CLI::Range(1, 10000))
+      ->check(whole_number(1, 10000))
       ->capture_default_str();
   command->add_option("-o,--output", flags->output, "table or json")
       ->check(CLI::IsMember({"table", "json"}))
@@ -143,7 +144,7 @@ void add_bench_command(CLI::App& program, int& status) {
                       "pairs' ratios are shown");
   command
       ->add_option("--probe-mib", flags->probe_mib, "size of the memory-bandwidth probe's buffer")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   command->footer(
       "Rows are llama-bench's: pp512 is a prompt, tg128 decoding, @ d4096 after that many tokens. "

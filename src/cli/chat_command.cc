@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -6,9 +8,11 @@
 #include "cli/conversation.h"
 #include "cli/engine_flags.h"
 #include "cli/exit_status.h"
+#include "cli/flag_checks.h"
 #include "cli/memory_report.h"
 #include "cli/sampling_flags.h"
 #include "cli/standard_output.h"
+#include "engine/model_catalogue.h"
 #include "sys/standard_streams.h"
 
 namespace memdecay {
@@ -52,6 +56,28 @@ Status check_template(const Model& model) {
                 "run`");
 }
 
+/// Words that a person at a terminal types to the program; through a pipe all lines are messages.
+const std::string kHelp =
+    "/help   this list\n"
+    "/exit   end the chat; so do an empty line and Ctrl-D\n"
+    "Anything else goes to the model.\n";
+
+/// "/word" alone: "/etc/hosts" and "/help me" are messages.
+bool is_command(const std::string& line) {
+  return line.size() > 1 && line[0] == '/' && std::all_of(line.begin() + 1, line.end(), [](char c) {
+           return std::isalpha(static_cast<unsigned char>(c)) != 0;
+         });
+}
+
+/// "qwen-0.5b (its own name)" for a model of the catalogue, else its own name.
+std::string describe_model(const ChatFlags& flags, const Model& model) {
+  const std::string& given = flags.engine.model();
+  const auto& known = model_catalogue();
+  const bool is_name = std::any_of(known.begin(), known.end(),
+                                   [&](const auto& entry) { return entry.name == given; });
+  return is_name ? given + " (" + model.config().name + ")" : model.config().name;
+}
+
 Status chat(const ChatFlags& flags) {
   MEMDECAY_RETURN_IF_ERROR(flags.sampling.validate());
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, flags.engine.make_engine());
@@ -61,14 +87,19 @@ Status chat(const ChatFlags& flags) {
   if (!flags.system.empty())
     conversation->add_message({{"role", "system"}, {"content", flags.system}});
   const bool interactive = is_terminal(stdin);
-  std::printf("%s, %d threads, %s kernels.%s\n", engine->model().config().name.c_str(),
-              engine->threads(), engine->kernels().name,
-              interactive ? " Type a message; an empty line or Ctrl-D ends the chat." : "");
+  std::printf("%s, %s, %s kernels.%s\n", describe_model(flags, engine->model()).c_str(),
+              describe_threads(*engine).c_str(), engine->kernels().name,
+              interactive ? " Type a message; /help lists the commands, /exit ends the chat." : "");
   std::string line;
   for (;;) {
     if (interactive) print_text("\n> ");
     if (!std::getline(std::cin, line) || (interactive && line.empty())) break;
     if (line.empty()) continue;
+    if (interactive && is_command(line)) {
+      if (line == "/exit") break;
+      print_text(line == "/help" ? kHelp : "there is no command " + line + "; /help lists them\n");
+      continue;
+    }
     const Status status = chat_turn(flags, *engine, *conversation, line);
     MEMDECAY_RETURN_IF_ERROR(output_status());
     if (status.ok()) continue;
@@ -88,11 +119,13 @@ void add_chat_command(CLI::App& program, int& status) {
   flags->engine.add_to(*command);
   command->add_option("--system", flags->system, "a system message to begin with");
   command->add_option("-n,--predict", flags->max_new_tokens, "longest answer in tokens")
-      ->check(CLI::Range(1, 1 << 24))
+      ->check(whole_number(1, 1 << 24))
       ->capture_default_str();
   add_sampling_flags(*command, flags->sampling);
   command->footer(
-      "Without a terminal on stdin every line is a message; the first failure ends the chat.\n\n"
+      "At a terminal /help lists what the chat itself understands. Without a terminal on stdin "
+      "every "
+      "line is a message;\nthe first failure ends the chat.\n\n"
       "Examples:\n"
       "  memdecay chat\n"
       "  memdecay chat -m smollm2 --system \"Answer in one sentence.\" --temp 0\n"

@@ -6,6 +6,7 @@
 #include "cli/conversation.h"
 #include "cli/engine_flags.h"
 #include "cli/exit_status.h"
+#include "cli/flag_checks.h"
 #include "cli/memory_report.h"
 #include "cli/standard_output.h"
 #include "core/units.h"
@@ -51,9 +52,9 @@ Status demo(const DemoFlags& flags) {
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Conversation> conversation,
                             Conversation::open(*engine, script.at("tools")));
   conversation->add_message({{"role", "system"}, {"content", script.at("system")}});
-  std::printf("%s on %d threads (%s kernels): a scripted conversation of %zu turns with tools\n",
-              engine->model().config().name.c_str(), engine->threads(), engine->kernels().name,
-              script.at("turns").size());
+  std::printf("%s on %s (%s kernels): a scripted conversation of %zu turns with tools\n",
+              engine->model().config().name.c_str(), describe_threads(*engine).c_str(),
+              engine->kernels().name, script.at("turns").size());
   SamplingOptions greedy;
   greedy.temperature = 0.0F;
   std::vector<TurnRow> rows;
@@ -82,7 +83,7 @@ void add_demo_command(CLI::App& program, int& status) {
                                              "tools, tool results) and show its memory");
   flags->engine.add_to(*command);
   command->add_option("-n,--predict", flags->max_new_tokens, "longest answer in tokens")
-      ->check(CLI::Range(1, 1 << 24))
+      ->check(whole_number(1, 1 << 24))
       ->capture_default_str();
   command->footer(
       "The table: prompt tokens of a turn, how many of them the session held already, how many "

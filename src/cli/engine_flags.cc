@@ -1,6 +1,7 @@
 #include "cli/engine_flags.h"
 
 #include "cli/flag_checks.h"
+#include "cli/usage_message.h"
 #include "core/units.h"
 #include "engine/model_catalogue.h"
 
@@ -11,13 +12,13 @@ void EngineFlags::add_model_to(CLI::App& command, bool positional) {
       "a name of the catalogue (smollm2, qwen-0.5b, qwen-1.5b, gemma3-270m), "
       "hf:OWNER/REPO/FILE, or the path of a GGUF file";
   if (positional) {
-    command.add_option("MODEL", model_, model_help)->required();
+    add_model_argument(command, model_);
   } else {
     model_ = model_catalogue().front().name;
-    command.add_option("-m,--model", model_, model_help)->capture_default_str();
+    command.add_option("-m,--model", model_, model_help)->type_name("MODEL")->capture_default_str();
   }
   command.add_option("-t,--threads", threads_, "threads; 0: the cores this process may use")
-      ->check(CLI::Range(0, 1024))
+      ->check(whole_number(0, 1024))
       ->capture_default_str();
   command
       .add_option("-c,--ctx-size", context_,
@@ -32,12 +33,14 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
       .add_option(
           "--kv-budget", kv_budget_,
           "most bytes for keys and values, e.g. 32MiB; strict; not set: as much as is needed")
+      ->type_name("SIZE")
       ->check(byte_size());
   command
       .add_option(
           "--policy", policy_,
           "who forgets when the budget is tight: memdecay, memdecay-classic, window, sinks, "
           "uniform, recompute, h2o, tova, keydiff, lru, random; none: nobody")
+      ->type_name("NAME")
       ->capture_default_str();
   command.add_flag("--protect-prefix", protect_prefix_,
                    "never evict the text before the first user turn, whatever the policy");
@@ -51,7 +54,7 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
                    "a session under a budget may outgrow the context: what was evicted no longer "
                    "counts (on)");
   command.add_option("-b,--batch-size", batch_tokens_, "most tokens in one forward pass")
-      ->check(CLI::Range(1, 8192))
+      ->check(whole_number(1, 8192))
       ->capture_default_str();
   command.add_option("--page-tokens", page_tokens_, "tokens per page")
       ->check(CLI::IsMember({16, 32, 64}))

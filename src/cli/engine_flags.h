@@ -12,8 +12,9 @@ namespace memdecay {
 
 class EngineFlags {
  public:
-  /// Adds -m (or, with `positional`, MODEL), -t, -c, -b, --kv-budget, --policy, --protect-prefix,
-  /// --kv-format, --virtual-positions, --page-tokens and --precision to a command.
+  /// Adds -m (with `positional`, also MODEL in its place, and no default), -t, -c, -b, --kv-budget,
+  /// --policy, --protect-prefix, --kv-format, --virtual-positions, --page-tokens and --precision to
+  /// a command.
   void add_to(CLI::App& command, bool positional = false);
 
   /// Only what names the model and how to run it: -m (or MODEL), -t and -c.

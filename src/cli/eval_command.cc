@@ -215,7 +215,7 @@ void add_eval_command(CLI::App& program, int& status) {
   command->add_option("--out", flags->out, "folder of results.json and report.html")
       ->capture_default_str();
   command->add_option("--sessions", flags->sessions, "most sessions of a data set")
-      ->check(CLI::Range(1, 10000))
+      ->check(whole_number(1, 10000))
       ->capture_default_str();
   command->add_option("--min-tokens", flags->chain.min_tokens, "shortest session")
       ->capture_default_str();

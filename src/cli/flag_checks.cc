@@ -1,6 +1,10 @@
 #include "cli/flag_checks.h"
 
+#include <fmt/format.h>
+
+#include <charconv>
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "core/units.h"
@@ -9,6 +13,16 @@ namespace memdecay {
 namespace {
 
 constexpr int kMostTokens = 1 << 24;
+
+/// Every digit must be part of a number; one beyond 64 bits becomes the nearest that fits.
+std::optional<std::int64_t> read_whole(const std::string& text) {
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (stop != end || error == std::errc::invalid_argument) return std::nullopt;
+  if (error == std::errc::result_out_of_range) return text.starts_with('-') ? INT64_MIN : INT64_MAX;
+  return value;
+}
 
 }  // namespace
 
@@ -19,7 +33,18 @@ CLI::Validator byte_size() {
         if (!bytes.ok()) return bytes.status().message();
         return *bytes > 0 ? std::string() : std::string("must be above 0 bytes");
       },
-      "SIZE");
+      "");
+}
+
+CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
+  return CLI::Validator(
+      [least, most](std::string& text) {
+        const std::optional<std::int64_t> value = read_whole(text);
+        if (!value) return fmt::format("\"{}\" is no whole number", text);
+        if (*value >= least && *value <= most) return std::string();
+        return fmt::format("{} is not between {} and {}", text, least, most);
+      },
+      "");
 }
 
 CLI::Validator finite_number() {
@@ -27,23 +52,36 @@ CLI::Validator finite_number() {
       [](std::string& text) {
         double value = 0;
         const bool is_number = CLI::detail::lexical_cast(text, value) && std::isfinite(value);
-        return is_number ? std::string() : "\"" + text + "\" is no finite number";
+        return is_number ? std::string() : fmt::format("\"{}\" is no finite number", text);
       },
-      "NUMBER");
+      "");
+}
+
+CLI::Validator number_between(double least, double most) {
+  return CLI::Validator(
+      [least, most](std::string& text) {
+        double value = 0;
+        if (!CLI::detail::lexical_cast(text, value) || !std::isfinite(value))
+          return fmt::format("\"{}\" is no finite number", text);
+        if (value >= least && value <= most) return std::string();
+        return fmt::format("{} is not between {} and {}", text, least, most);
+      },
+      "");
 }
 
 CLI::Validator all_or_count() {
   return CLI::Validator(
       [](std::string& text) {
-        int value = 0;
-        const bool fits = CLI::detail::lexical_cast(text, value) && (value == -1 || value >= 1);
-        return fits ? std::string() : "\"" + text + "\" must be -1 (all) or a count above 0";
+        const std::optional<std::int64_t> value = read_whole(text);
+        const bool fits = value && (*value == -1 || (*value >= 1 && *value <= INT32_MAX));
+        return fits ? std::string()
+                    : fmt::format("\"{}\" must be -1 (all) or a count above 0", text);
       },
-      "COUNT");
+      "");
 }
 
 CLI::Validator token_count() {
-  return CLI::Range(0, kMostTokens);
+  return whole_number(0, kMostTokens);
 }
 
 }  // namespace memdecay

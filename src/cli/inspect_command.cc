@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/exit_status.h"
+#include "cli/usage_message.h"
 #include "core/units.h"
 #include "engine/model_catalogue.h"
 #include "engine/model_inspection.h"
@@ -15,6 +16,20 @@ struct InspectFlags {
   std::string model;
   bool json = false;
 };
+
+/// Two digits that count: more would promise what nobody measured.
+std::int64_t rounded_down(std::int64_t count) {
+  std::int64_t unit = 1;
+  while (count / unit >= 100) unit *= 10;
+  return count / unit * unit;
+}
+
+/// 1,234,567
+std::string grouped(std::int64_t count) {
+  std::string digits = std::to_string(count);
+  for (std::size_t left = digits.size(); left > 3; left -= 3) digits.insert(left - 3, ",");
+  return digits;
+}
 
 void print_text(const ModelInspection& model) {
   std::printf("%s\n%s, GGUF v%u\n\nmetadata\n", model.path.c_str(),
@@ -32,9 +47,9 @@ void print_text(const ModelInspection& model) {
                 format_bytes(model.sliding_window_bytes).c_str());
   }
   std::printf(
-      "  this machine           %s: about %lld tokens fit beside the weights (trained for %d)\n",
+      "  this machine           %s: about %s tokens fit beside the weights (trained for %s)\n",
       format_bytes(model.machine_memory_bytes).c_str(),
-      static_cast<long long>(model.tokens_that_fit), model.context_length);
+      grouped(rounded_down(model.tokens_that_fit)).c_str(), grouped(model.context_length).c_str());
 }
 
 void print_json(const ModelInspection& model) {
@@ -77,15 +92,17 @@ void add_inspect_command(CLI::App& program, int& status) {
   const auto flags = std::make_shared<InspectFlags>();
   CLI::App* command = program.add_subcommand(
       "inspect", "what a model file holds, and what of it fits in this machine");
-  command->add_option("MODEL", flags->model, "a catalogue name, hf:OWNER/REPO/FILE, or a path")
-      ->required();
+  add_model_argument(*command, flags->model);
   command->add_flag("--json", flags->json, "print one JSON object");
   command->footer(
       "Reads the header only, so it is quick for any size.\n\n"
       "Examples:\n"
       "  memdecay inspect qwen-0.5b\n"
       "  memdecay inspect ./model.gguf --json");
-  command->callback([flags, &status] { status = report(inspect(*flags)); });
+  command->callback([flags, &status] {
+    require_model_argument(flags->model);
+    status = report(inspect(*flags));
+  });
 }
 
 }  // namespace memdecay

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/exit_status.h"
 #include "cli/standard_output.h"
+#include "cli/usage_message.h"
 #include "sys/standard_streams.h"
 
 int main(int argc, char** argv) {
@@ -14,18 +15,22 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error, not a death
   CLI::App program{
       "memdecay: an inference engine whose KV cache is a memory system.\n"
-      "Start with `memdecay chat`; every command explains itself with --help."};
+      "Start with `memdecay chat`; every command explains itself with --help.",
+      "memdecay"};
   program.footer(
       "Exit status: 0 done, 1 failed with a sentence on stderr, 2 wrong usage.\n\n"
       "Examples:\n"
       "  memdecay chat\n"
       "  memdecay run -m smollm2 -p \"Once upon a time\" -n 64\n"
       "  memdecay inspect qwen-1.5b");
-  program.set_version_flag("--version", MEMDECAY_VERSION);
+  program.set_version_flag("--version", "memdecay " MEMDECAY_VERSION);
   program.require_subcommand(1);
   // A flag that is given twice counts as it was given last, so a script's flags can be overridden.
   program.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  program.failure_message(CLI::FailureMessage::simple);
+  program.failure_message(memdecay::usage_message);
+  program.get_formatter()->label("INT", "N");
+  program.get_formatter()->label("UINT", "N");
+  program.get_formatter()->label("FLOAT", "NUMBER");
   int status = memdecay::kExitDone;
   memdecay::add_chat_command(program, status);
   memdecay::add_run_command(program, status);

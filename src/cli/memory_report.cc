@@ -30,10 +30,15 @@ std::string describe_memory(const Engine& engine, const Session& session) {
   const std::string limit = budget.limit_bytes() == KvBudget::kUnlimited
                                 ? ""
                                 : " of " + format_bytes(budget.limit_bytes());
-  return fmt::format("{} tokens in {} pages, {}{}, {:.1f} % of slots filled",
-                     session.tokens().size(), page_count(engine, session),
+  const int pages = page_count(engine, session);
+  return fmt::format("{} tokens in {} page{}, {}{}, {:.1f} % of slots filled",
+                     session.tokens().size(), pages, pages == 1 ? "" : "s",
                      format_bytes(session_bytes(session)), limit,
                      100.0 * engine.cache().usage().utilisation());
+}
+
+std::string describe_threads(const Engine& engine) {
+  return fmt::format("{} thread{}", engine.threads(), engine.threads() == 1 ? "" : "s");
 }
 
 nlohmann::ordered_json memory_json(const Engine& engine, const Session& session) {

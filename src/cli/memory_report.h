@@ -11,6 +11,9 @@ namespace memdecay {
 /// "1,234 tokens in 39 pages, 28.9 MiB of 32.0 MiB, 98.9 % of slots filled"
 std::string describe_memory(const Engine& engine, const Session& session);
 
+/// "1 thread", "2 threads"
+std::string describe_threads(const Engine& engine);
+
 /// {"tokens", "pages", "live_bytes", "peak_bytes", "budget_bytes" (null: unlimited), "utilisation"}
 nlohmann::ordered_json memory_json(const Engine& engine, const Session& session);
 

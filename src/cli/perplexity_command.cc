@@ -1,4 +1,6 @@
+#include <chrono>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -7,6 +9,7 @@
 #include "cli/exit_status.h"
 #include "cli/flag_checks.h"
 #include "cli/read_text.h"
+#include "cli/usage_message.h"
 #include "engine/prompt.h"
 #include "eval/perplexity.h"
 #include "sys/standard_streams.h"
@@ -46,6 +49,22 @@ void print_json(const PerplexityResult& result) {
   std::printf("%s\n", json.dump().c_str());
 }
 
+/// On a terminal one line that counts; else a short line every few seconds, so that a log stays
+/// one.
+std::function<void(int, int)> progress_on_stderr() {
+  using Clock = std::chrono::steady_clock;
+  if (is_terminal(stderr)) {
+    return [](int done, int all) {
+      std::fprintf(stderr, "\rchunk %d of %d%s", done, all, done == all ? "\n" : "");
+    };
+  }
+  return [told = Clock::now()](int done, int all) mutable {
+    if (done == all || Clock::now() - told < std::chrono::seconds(3)) return;
+    told = Clock::now();
+    std::fprintf(stderr, "chunk %d of %d\n", done, all);
+  };
+}
+
 Status perplexity(PerplexityFlags& flags) {
   std::string text;  // read before the model is loaded: a wrong path shows at once
   if (flags.options.base_file.empty()) {
@@ -58,11 +77,7 @@ Status perplexity(PerplexityFlags& flags) {
     MEMDECAY_ASSIGN_OR_RETURN(Prompt prompt, raw_prompt(engine->model(), text));
     tokens = std::move(prompt.tokens);
   }
-  if (is_terminal(stderr)) {
-    flags.options.on_progress = [](int done, int all) {
-      std::fprintf(stderr, "\rchunk %d of %d%s", done, all, done == all ? "\n" : "");
-    };
-  }
+  flags.options.on_progress = progress_on_stderr();
   const Result<PerplexityResult> result = measure_perplexity(*engine, tokens, flags.options);
   if (!result.ok()) return result.status();
   flags.json ? print_json(*result) : print_result(*result);
@@ -79,9 +94,9 @@ void add_perplexity_command(CLI::App& program, int& status) {
   flags->engine.add_to(*command, /*positional=*/true);
   command->remove_option(command->get_option("-c"));
   command->add_option("-c,--ctx-size", flags->options.context, "tokens a chunk")
-      ->check(CLI::Range(4, 1 << 20))
+      ->check(whole_number(4, 1 << 20))
       ->capture_default_str();
-  command->add_option("-f,--file", flags->file, "the text (- for stdin)");
+  command->add_option("-f,--file", flags->file, "the text (- for stdin)")->type_name("FILE");
   command->add_option("--chunks", flags->options.chunks, "at most this many chunks; -1: all")
       ->check(all_or_count())
       ->capture_default_str();
@@ -98,6 +113,7 @@ void add_perplexity_command(CLI::App& program, int& status) {
       "  memdecay perplexity smollm2 -f text.txt --precision exact --save-all-logits exact.kld\n"
       "  memdecay perplexity smollm2 --kl-divergence-base exact.kld   # also llama-perplexity's");
   command->callback([flags, &status] {
+    require_model_argument(flags->engine.model());
     if (flags->file.empty() && flags->options.base_file.empty())
       throw CLI::ValidationError("name a text with -f, or a --kl-divergence-base");
     status = report(perplexity(*flags));

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/exit_status.h"
+#include "cli/flag_checks.h"
 #include "cli/memory_report.h"
 #include "cli/read_text.h"
 #include "cli/standard_output.h"
@@ -94,13 +95,14 @@ void add_play_command(CLI::App& program, int& status) {
   command
       ->add_option("--messages", flags->messages,
                    "a JSON file {\"messages\": [...], \"tools\": [...]}; - is stdin")
+      ->type_name("FILE")
       ->required();
   auto* recorded = command->add_flag("--recorded", flags->recorded,
                                      "force the recorded assistant turns, token by token");
   command
       ->add_option("--generate", flags->generate_tokens,
                    "let the model write its own turns, of at most so many tokens, greedily")
-      ->check(CLI::Range(1, 1 << 24))
+      ->check(whole_number(1, 1 << 24))
       ->excludes(recorded);
   command->add_flag("--json", flags->json, "one JSON line a turn instead of a table");
   command->footer(

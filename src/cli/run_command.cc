@@ -7,6 +7,7 @@
 #include "cli/exit_status.h"
 #include "cli/flag_checks.h"
 #include "cli/memory_report.h"
+#include "cli/read_text.h"
 #include "cli/sampling_flags.h"
 #include "cli/standard_output.h"
 #include "engine/prompt.h"
@@ -18,6 +19,7 @@ struct RunFlags {
   EngineFlags engine;
   SamplingOptions sampling;
   std::string prompt;
+  std::string file;
   int max_new_tokens = 128;
   bool json = false;
 };
@@ -80,13 +82,25 @@ Status run(const RunFlags& flags) {
   return result.status;
 }
 
+Status run_file(RunFlags& flags) {
+  MEMDECAY_ASSIGN_OR_RETURN(flags.prompt, read_text(flags.file));
+  if (flags.prompt.ends_with('\n')) flags.prompt.pop_back();  // the editor's, not the author's
+  return run(flags);
+}
+
 }  // namespace
 
 void add_run_command(CLI::App& program, int& status) {
   const auto flags = std::make_shared<RunFlags>();
   CLI::App* command = program.add_subcommand("run", "continue a prompt, without a chat template");
   flags->engine.add_to(*command);
-  command->add_option("-p,--prompt", flags->prompt, "the text to continue")->required();
+  CLI::Option* prompt = command->add_option("-p,--prompt", flags->prompt, "the text to continue");
+  CLI::Option* file =
+      command
+          ->add_option("-f,--file", flags->file,
+                       "a file with the text (- for stdin), less a line end at its end")
+          ->type_name("FILE")
+          ->excludes(prompt);
   command->add_option("-n,--predict", flags->max_new_tokens, "most tokens to generate")
       ->check(token_count())
       ->capture_default_str();
@@ -98,9 +112,14 @@ void add_run_command(CLI::App& program, int& status) {
       "Examples:\n"
       "  memdecay run -m smollm2 -p \"Once upon a time\" -n 64\n"
       "  memdecay run -p \"def fibonacci(n):\" -n 100 --temp 0 --json\n"
+      "  memdecay run -m smollm2 -f story.txt   # or -f - for what a pipe brings\n"
       "  memdecay run -p \"Dear diary\" --seed 7 --kv-budget 32MiB   # strict; says so when it is "
       "full");
-  command->callback([flags, &status] { status = report(run(*flags)); });
+  command->callback([flags, prompt, file, &status] {
+    if (prompt->count() == 0 && file->count() == 0)
+      throw CLI::RequiredError("a text (--prompt TEXT, or --file FILE)");
+    status = file->count() == 0 ? report(run(*flags)) : report(run_file(*flags));
+  });
 }
 
 }  // namespace memdecay

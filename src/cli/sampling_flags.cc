@@ -11,18 +11,16 @@ void add_sampling_flags(CLI::App& command, SamplingOptions& options) {
       ->check(finite_number())
       ->capture_default_str();
   command.add_option("--top-k", options.top_k, "keep the k likeliest tokens; 0: all")
-      ->check(CLI::Range(0, std::numeric_limits<int>::max()))
+      ->check(whole_number(0, std::numeric_limits<int>::max()))
       ->capture_default_str();
   command
       .add_option("--top-p", options.top_p, "keep the likeliest tokens that reach this probability")
-      ->check(finite_number())
-      ->check(CLI::Range(0.000001, 1.0))
+      ->check(number_between(0.000001, 1.0))
       ->capture_default_str();
   command
       .add_option("--min-p", options.min_p,
                   "drop tokens below this share of the likeliest one's probability")
-      ->check(finite_number())
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_between(0.0, 1.0))
       ->capture_default_str();
   command
       .add_option("--seed", options.seed, "seed of the draws: the same seed gives the same text")

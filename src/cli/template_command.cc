@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/exit_status.h"
 #include "cli/read_text.h"
+#include "cli/usage_message.h"
 #include "engine/model_catalogue.h"
 #include "engine/prompt.h"
 
@@ -26,6 +27,8 @@ Status render(const TemplateFlags& flags) {
   if (!conversation.is_object() || !conversation.contains("messages")) {
     return Status(StatusCode::kInvalidArgument, "stdin is no JSON object with \"messages\"");
   }
+  if (conversation.at("messages").empty())
+    return Status(StatusCode::kInvalidArgument, "the conversation has no messages");
   MEMDECAY_ASSIGN_OR_RETURN(const Prompt prompt,
                             render_prompt(*model, conversation, flags.add_generation_prompt));
   std::fwrite(prompt.text.data(), 1, prompt.text.size(), stdout);
@@ -39,15 +42,17 @@ void add_template_command(CLI::App& program, int& status) {
   CLI::App* command = program.add_subcommand("template",
                                              "render a conversation, {\"messages\", \"tools\"} as "
                                              "JSON on stdin, with a model's chat template");
-  command->add_option("MODEL", flags->model, "a catalogue name, hf:OWNER/REPO/FILE, or a path")
-      ->required();
+  add_model_argument(*command, flags->model);
   command->add_flag("--add-generation-prompt", flags->add_generation_prompt,
                     "end where the assistant's answer begins");
   command->footer(
       "Example:\n"
       "  echo '{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}' | memdecay template "
       "smollm2 --add-generation-prompt");
-  command->callback([flags, &status] { status = report(render(*flags)); });
+  command->callback([flags, &status] {
+    require_model_argument(flags->model);
+    status = report(render(*flags));
+  });
 }
 
 }  // namespace memdecay

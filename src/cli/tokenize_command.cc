@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/exit_status.h"
 #include "cli/read_text.h"
+#include "cli/usage_message.h"
 #include "engine/model_catalogue.h"
 #include "engine/prompt.h"
 
@@ -77,8 +78,7 @@ Status tokenize(const TokenizeFlags& flags) {
 void add_tokenize_command(CLI::App& program, int& status) {
   const auto flags = std::make_shared<TokenizeFlags>();
   CLI::App* command = program.add_subcommand("tokenize", "show the tokens of the text on stdin");
-  command->add_option("MODEL", flags->model, "a catalogue name, hf:OWNER/REPO/FILE, or a path")
-      ->required();
+  add_model_argument(*command, flags->model);
   command->add_flag("--ids", flags->ids, "print one line, [1, 2, 3], instead of a table");
   command->add_flag("--no-bos", flags->no_bos,
                     "do not add the begin (and end) tokens that the model wants");
@@ -92,7 +92,10 @@ void add_tokenize_command(CLI::App& program, int& status) {
       "  echo -n 'Hello world' | memdecay tokenize smollm2\n"
       "  memdecay tokenize qwen-0.5b --ids --no-bos < file.txt\n"
       "  memdecay tokenize gemma3-270m --json-lines texts.json");
-  command->callback([flags, &status] { status = report(tokenize(*flags)); });
+  command->callback([flags, &status] {
+    require_model_argument(flags->model);
+    status = report(tokenize(*flags));
+  });
 }
 
 }  // namespace memdecay

@@ -79,6 +79,8 @@ Result<std::string> resolve_model(const std::string& model) {
       std::find_if(entries.begin(), entries.end(),
                    [&](const CatalogueEntry& candidate) { return candidate.name == model; });
   if (entry == entries.end()) {
+    std::error_code unreadable;
+    if (std::filesystem::exists(model, unreadable)) return model;
     return make_status(
         StatusCode::kNotFound,
         "no model is called {}; known are {}, hf:OWNER/REPO/FILE, and paths of GGUF files", model,

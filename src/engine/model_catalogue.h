@@ -21,7 +21,8 @@ const std::vector<CatalogueEntry>& model_catalogue();
 /// The path of a model's file. A name of the catalogue or hf:... that is not in the cache yet is
 /// fetched by the program that the environment variable MEMDECAY_FETCH names (./run sets it);
 /// without it the failure says what to do. Anything with a slash, or ending in .gguf, is a path and
-/// must exist. kNotFound names what is known.
+/// must exist; any other word that is no name is a path if a file is called so. kNotFound names
+/// what is known.
 Result<std::string> resolve_model(const std::string& model);
 
 }  // namespace memdecay

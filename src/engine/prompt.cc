@@ -44,6 +44,23 @@ void take_tokens(const std::vector<Token>& tokens, const std::vector<Segment>& s
   }
 }
 
+/// Templates take much for granted: from a string they would make a prompt of nothing but defaults.
+Status check_messages(const nlohmann::ordered_json& conversation) {
+  const auto messages =
+      conversation.is_object() ? conversation.find("messages") : conversation.end();
+  if (messages == conversation.end() || !messages->is_array()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "the conversation is no JSON object with a list \"messages\"");
+  }
+  for (std::size_t i = 0; i < messages->size(); ++i) {
+    if ((*messages)[i].is_object()) continue;
+    return make_status(StatusCode::kInvalidArgument,
+                       "message {} of the conversation is no object with a role and content",
+                       i + 1);
+  }
+  return Status();
+}
+
 }  // namespace
 
 Result<Prompt> render_prompt(const Model& model, const nlohmann::ordered_json& conversation,
@@ -54,6 +71,7 @@ Result<Prompt> render_prompt(const Model& model, const nlohmann::ordered_json& c
                         "this model has no chat template: it is a base model, use a plain prompt")
                : model.chat_template_status();
   }
+  MEMDECAY_RETURN_IF_ERROR(check_messages(conversation));
   RenderOptions options;
   options.add_generation_prompt = add_generation_prompt;
   options.bos_token = model.bos_text();

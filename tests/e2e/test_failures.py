@@ -119,7 +119,7 @@ def test_a_reader_that_goes_away_ends_the_work():
 @pytest.mark.model("gemma3-270m")
 def test_a_base_model_has_no_chat():
     assert "base model" in fails("chat", "-m", "gemma3-270m", "-t", 1, stdin="Hello\n")
-    assert "base model" in fails("template", "gemma3-270m", stdin='{"messages": []}')
+    assert "base model" in fails("template", "gemma3-270m", stdin='{"messages": [{"role": "user", "content": "a"}]}')
     assert "base model" in fails("demo", "-m", "gemma3-270m", "-t", 1)
 
 
@@ -151,10 +151,12 @@ class TestPerplexity:
 
 @pytest.mark.model("smollm2")
 @pytest.mark.parametrize("stdin, says", [
-    ("", "no JSON"), ("{", "no JSON"), ("[]", "messages"), ('{"a": 1}', "messages"), ('{"messages": 5}', "iterated"),
+    ("", "no JSON"), ("{", "no JSON"), ("[]", "messages"), ('{"a": 1}', "messages"), ('{"messages": 5}', 'list "messages"'),
     (b'{"messages": [{"role": "user", "content": "\xff"}]}', "no JSON"), ("[" * 200000, "no JSON"),
-    ('{"messages": ' + "[" * 50000 + "]" * 50000 + "}", "levels deep"),
-], ids=range(8))
+    ('{"messages": [{"role": "user", "content": ' + "[" * 50000 + "]" * 50000 + "}]}", "levels deep"),
+    ('{"messages": "x"}', 'list "messages"'), ('{"messages": {}}', "no messages"), ('{"messages": []}', "no messages"),
+    ('{"messages": [{"role": "user", "content": "a"}, "x"]}', "message 2 of the conversation is no object"),
+], ids=range(12))
 def test_json_that_is_no_conversation(stdin, says):
     assert says in fails("template", "smollm2", stdin=stdin)
 
@@ -168,6 +170,17 @@ def test_json_lines_that_are_none(text, says, tmp_path):
     assert ended.status == 1 and says in ended.err
     assert "No such file" in fails("tokenize", "smollm2", "--json-lines", tmp_path / "none")
     assert "directory" in fails("tokenize", "smollm2", "--json-lines", tmp_path)
+
+
+def test_a_file_without_a_slash_is_a_path(tmp_path):
+    (tmp_path / "README.md").write_text("no model\n" * 100)
+    done = subprocess.run([BINARY, "inspect", "-m", "README.md"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "README.md" in done.stderr and "not a GGUF file" in done.stderr
+
+
+@pytest.mark.model("smollm2")
+def test_a_prompt_file_that_is_not_there(tmp_path):
+    assert "No such file" in fails("run", "-m", "smollm2", "-f", tmp_path / "none")
 
 
 def test_no_absolute_path_of_this_machine_is_needed(tmp_path):

@@ -1,10 +1,13 @@
 """run, chat and demo: text, memory, and what the numbers promise."""
 
 import json
+import os
+import pty
 import re
+import subprocess
 
 import pytest
-from program import fails, memdecay, succeeds
+from program import fails, memdecay, start, succeeds
 
 pytestmark = pytest.mark.model("smollm2")
 RUN = ("run", "-m", "smollm2", "-t", 1, "-p", "The capital of France is", "-n", 8)
@@ -67,7 +70,7 @@ def chat(stdin, *arguments):
 def test_a_chat_through_pipes_shows_memory_after_each_turn():
     out = chat("Say hi.\n\nAnd what did I say?\n")
     turns = re.findall(r"\[(\d+) new of (\d+) prompt tokens at \d+/s, (\d+) generated at [\d.]+/s(?:, cut at the limit)?; memory: "
-                       r"(\d+) tokens in (\d+) pages, [\d.]+ [KM]iB, ([\d.]+) % of slots filled\]", out)
+                       r"(\d+) tokens in (\d+) pages?, [\d.]+ [KM]iB, ([\d.]+) % of slots filled\]", out)
     assert len(turns) == 2, out
     (new, prompt, said, held, *_), (new2, prompt2, *_) = ([int(float(word)) for word in turn] for turn in turns)
     assert new == prompt and held == prompt + said - 1
@@ -76,9 +79,43 @@ def test_a_chat_through_pipes_shows_memory_after_each_turn():
     assert "\033" not in out and "> " not in out
 
 
+def test_a_prompt_from_a_file(tmp_path):
+    words = ("run", "-m", "smollm2", "-t", 1, "-n", 8, "--temp", 0)
+    path = tmp_path / "prompt.txt"
+    path.write_text("The capital of France is\n")
+    expected = succeeds(*RUN, "--temp", 0)
+    assert succeeds(*words, "-f", path) == expected
+    assert succeeds(*words, "--file", "-", stdin="The capital of France is") == expected
+
+
+def typed(*lines: str) -> str:
+    """What a chat at a terminal shows when a person types these lines."""
+    ours, theirs = pty.openpty()
+    process = start("chat", "-m", "smollm2", "-t", "1", "-n", "3", "--temp", "0", stdin=theirs, stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT)
+    os.write(ours, "".join(line + "\n" for line in lines).encode())
+    out = process.communicate(timeout=60)[0].decode()
+    os.close(ours)
+    os.close(theirs)
+    assert process.returncode == 0, out
+    return out
+
+
+def test_a_chat_at_a_terminal_has_commands():
+    out = typed("/help", "/frob", "/exit", "Hello")
+    assert out.startswith("smollm2 (") and "1 thread," in out.splitlines()[0]
+    assert "/help" in out.splitlines()[0] and "/exit" in out.splitlines()[0]
+    assert "/exit   end the chat" in out and "there is no command /frob" in out and "memory:" not in out
+    assert typed("/etc/hosts is what?", "").count("memory:") == 1
+
+
+def test_a_pipe_has_no_chat_commands():
+    assert chat("/exit\n/help\n").count("memory:") == 2
+
+
 def test_a_chat_with_nothing_to_say():
     assert chat("").count("\n") == 1
-    assert "in 1 pages" in chat("Hi\n", "--system", "Be brief.", "--page-tokens", "64")
+    assert "in 1 page," in chat("Hi\n", "--system", "Be brief.", "--page-tokens", "64")
 
 
 def test_bad_lines_end_a_chat_of_pipes():

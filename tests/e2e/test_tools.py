@@ -3,13 +3,15 @@
 import json
 import os
 import pathlib
+import pty
+import re
 import stat
 import struct
 import subprocess
 import sys
 
 import pytest
-from program import CACHE, ROOT, fails, memdecay, succeeds
+from program import CACHE, ROOT, fails, memdecay, start, succeeds
 
 pytestmark = pytest.mark.model("smollm2")
 BENCH = ("bench", "-m", "smollm2", "-t", 1, "-r", 2, "--probe-mib", 64)
@@ -104,6 +106,21 @@ def test_perplexity_and_its_files(tmp_path):
     assert "perplexity" in succeeds("perplexity", "smollm2", "-t", 1, "-f", "-", "-c", 16, stdin="one two three " * 10)
 
 
+def test_perplexity_tells_how_far_it_is():
+    words = ("perplexity", "-m", "smollm2", "-t", "1", "-f", str(TEXT))
+    ours, theirs = pty.openpty()
+    process = start(*words, "-c", "16", "--chunks", "2", stdout=subprocess.PIPE, stderr=theirs)
+    assert b"chunk" not in process.communicate(timeout=60)[0]
+    os.close(theirs)
+    assert "chunk 2 of 2" in os.read(ours, 1000).decode()
+    os.close(ours)
+    process = start(*words, "-c", "16", "--precision", "exact", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said = process.stderr.readline()
+    process.kill()
+    process.communicate()
+    assert re.fullmatch(r"chunk \d+ of \d+\n", said)
+
+
 def test_a_base_file_is_not_overwritten(tmp_path):
     base = tmp_path / "base.kld"
     succeeds(*PERPLEXITY, "-f", TEXT, "-c", 16, "--chunks", 1, "--save-all-logits", base)
@@ -188,7 +205,9 @@ def test_inspect():
     assert model["machine_memory_bytes"] == memory
     assert 0 < model["tokens_that_fit"] < memory // model["kv_bytes_per_token"]
     text = succeeds("inspect", "smollm2")
-    assert "keys and values" in text and "fit beside the weights" in text and "Q4_1" in text
+    assert "keys and values" in text and "Q4_1" in text
+    assert re.search(r"about [1-9]\d?(,?0)*(,000)* tokens fit beside the weights \(trained for 8,192\)", text)
+    assert succeeds("inspect", "-m", "smollm2") == text
 
 
 @pytest.mark.model("gemma3-270m")

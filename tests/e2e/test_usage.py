@@ -5,7 +5,7 @@ import re
 import pytest
 from program import memdecay, misused, succeeds
 
-COMMANDS = ["chat", "run", "demo", "bench", "perplexity", "tokenize", "template", "inspect"]
+COMMANDS = ["chat", "run", "demo", "play", "bench", "perplexity", "tokenize", "template", "inspect"]
 
 
 def test_the_program_names_its_commands_and_says_what_its_status_means():
@@ -13,7 +13,7 @@ def test_the_program_names_its_commands_and_says_what_its_status_means():
     for command in COMMANDS:
         assert re.search(rf"^  {command}\s", out, re.MULTILINE), command
     assert "2 wrong usage" in out and "Examples:" in out
-    assert re.fullmatch(r"\d+\.\d+\.\d+\n", succeeds("--version"))
+    assert re.fullmatch(r"memdecay \d+\.\d+\.\d+\n", succeeds("--version"))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -44,11 +44,35 @@ def test_wrong_usage(words):
     assert len(said) < 300
 
 
-def test_wrong_usage_names_the_flag():
-    assert "--kv-budget" in misused("run", "-p", "x", "--kv-budget", "12apples")
-    assert "12apples" in misused("run", "-p", "x", "--kv-budget", "12apples")
-    assert "--prompt" in misused("run")
-    assert "MODEL" in misused("inspect")
+@pytest.mark.parametrize("words, says", [
+    (["frobnicate"], '"frobnicate" is no command; there are chat, run, demo, play, '),
+    (["Run"], '"Run" is no command; did you mean run?'),
+    (["inspekt", "smollm2"], '"inspekt" is no command; did you mean inspect?'),
+    (["perp"], '"perp" is no command; did you mean perplexity?'),
+    (["--frob"], "--frob is no flag of memdecay\n"), (["--frob", "run", "-p", "x"], "--frob is no flag of memdecay"),
+    (["run", "--frob"], "--frob is no flag of memdecay run\n"),
+    (["run", "--promt", "x"], "--promt is no flag of memdecay run; did you mean --prompt?"),
+    (["run", "-p", "x", "--kv-buget=3MiB"], "--kv-buget is no flag of memdecay run; did you mean --kv-budget?"),
+    (["inspect", "smollm2", "more"], 'memdecay inspect takes no further word "more"'),
+    ([], "a command is missing: chat, run, "),
+    (["run"], "a text (--prompt TEXT, or --file FILE) is required"),
+    (["run", "-p", "x", "-f", "y"], "excludes"),
+    *[([command, *more], "a model (MODEL, or -m MODEL) is required") for command, *more in
+      [["inspect"], ["tokenize"], ["template"], ["perplexity", "-f", "x"]]],
+    (["run", "-p", "x", "-n", "abc"], '"abc" is no whole number'), (["run", "-p", "x", "-n", "1.5"], '"1.5" is no whole number'),
+    (["run", "-p", "x", "-n", "-1"], "-1 is not between 0 and "), (["run", "-p", "x", "--top-p", "x"], '"x" is no finite number'),
+    (["run", "-p", "x", "--top-p", "1.5"], "1.5 is not between "), (["bench", "-p", "512,x"], '"x" is no whole number'),
+    (["run", "-p", "x", "--kv-budget", "12apples"], "12apples"), (["run", "-p", "x", "--kv-budget", "12apples"], "--kv-budget"),
+], ids=str)
+def test_wrong_usage_names_what_is_wrong(words, says):
+    assert says in misused(*words)
+
+
+def test_help_is_for_people():
+    for command in COMMANDS:
+        out = succeeds(command, "--help")
+        assert "Usage: memdecay " + command in out and " INT" not in out and " in [" not in out
+    assert "Usage: memdecay " in succeeds("--help")
 
 
 def test_help_goes_to_stdout_and_errors_do_not():

@@ -8,6 +8,7 @@ import pty
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
 
 import pytest
@@ -239,6 +240,19 @@ def test_wrong_names_and_wrong_usage(home):
     assert (done.returncode, done.stderr) == (1, "fetch: no model gone: the catalogue has mini\n")
     command, environment = fetch_command(home)
     assert subprocess.run(command, env=environment, capture_output=True).returncode == 2
+
+
+def test_without_an_index_a_sentence_soon(home, monkeypatch):
+    for name in ("PIP_RETRIES", "PIP_TIMEOUT", "PIP_NO_INDEX", "PIP_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:1/simple")  # where nobody listens
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    command, environment = fetch_command(home, "mini")
+    began = time.monotonic()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == 1
+    assert done.stderr.endswith("the package index cannot be reached; is the network up?\n")
+    assert time.monotonic() - began < 20  # of which a busy machine takes most; pip's own patience is 30 s and more
 
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(real_pip, home):

