@@ -173,8 +173,8 @@ INSTANTIATE_TEST_SUITE_P(Policies, EngineMemoryTest,
                          testing::Values("memdecay", "memdecay-classic", "window", "sinks", "lru",
                                          "h2o", "tova", "keydiff", "random", "uniform",
                                          "recompute"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& instance) {
+                           std::string name = instance.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });

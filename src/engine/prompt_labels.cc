@@ -63,12 +63,12 @@ std::vector<Voice> voices_of(const Prompt& prompt) {
       voice.role = origin.part == PromptPart::kDocument ? Role::kTool : Role::kSystem;
     }
   }
-  std::optional<Part> next;
+  Part next = Part::kText;
   for (std::size_t i = count; i-- > 0;) {
     const std::optional<Part> own = part_of(prompt.origins[i].part);
-    if (i + 1 < count && voices[i + 1].message != voices[i].message) next.reset();
-    if (own.has_value()) next = own;
-    voices[i].part = next.value_or(Part::kText);
+    if (i + 1 < count && voices[i + 1].message != voices[i].message) next = Part::kText;
+    next = own.value_or(next);
+    voices[i].part = next;
   }
   for (std::size_t i = 1; i < count; ++i) {  // what stands behind the last part of its message
     const bool bare = !part_of(prompt.origins[i].part).has_value();

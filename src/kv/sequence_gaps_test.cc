@@ -237,7 +237,7 @@ void expect_alike(const Twin& twin) {
   ASSERT_EQ(twin.real->size(), static_cast<Position>(twin.naive.tokens.size()));
   ASSERT_EQ(twin.real->rope_position(), twin.naive.next);
   std::size_t held = 0, expected = 0;
-  for (const auto& token : twin.naive.tokens) expected += token.has_value() ? 1 : 0;
+  for (const auto& token : twin.naive.tokens) expected += token.has_value() ? 1U : 0U;
   for (const KvPageRef& page : twin.real->view(kGlobal).pages) {
     for (std::int32_t slot = 0; slot < page.filled; ++slot, ++held) {
       const Position position = page.first_position + slot;
