@@ -16,5 +16,6 @@ void add_perplexity_command(CLI::App& program, int& status);
 void add_tokenize_command(CLI::App& program, int& status);
 void add_template_command(CLI::App& program, int& status);
 void add_inspect_command(CLI::App& program, int& status);
+void add_calibrate_command(CLI::App& program, int& status);
 
 }  // namespace memdecay

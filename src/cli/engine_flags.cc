@@ -50,6 +50,9 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
                   "by page")
       ->check(CLI::IsMember({"auto", "fp16", "int8", "k8v4", "int4"}))
       ->capture_default_str();
+  command.add_flag("--virtual-positions,!--no-virtual-positions", virtual_positions_,
+                   "a session under a budget may outgrow the context: what was evicted no longer "
+                   "counts (on)");
   command.add_option("-b,--batch-size", batch_tokens_, "most tokens in one forward pass")
       ->check(whole_number(1, 8192))
       ->capture_default_str();
@@ -72,6 +75,7 @@ Result<EngineOptions> EngineFlags::options() const {
   options.batch_tokens = batch_tokens_;
   options.policy = policy_;
   options.protect_prefix = protect_prefix_;
+  options.virtual_positions = virtual_positions_;
   MEMDECAY_ASSIGN_OR_RETURN(options.kv_forms, kv_forms_named(kv_format_));
   options.precision = precision_ == "exact" ? Precision::kExact : Precision::kFast;
   if (!kv_budget_.empty()) {

@@ -42,6 +42,7 @@ int main(int argc, char** argv) {
   memdecay::add_tokenize_command(program, status);
   memdecay::add_template_command(program, status);
   memdecay::add_inspect_command(program, status);
+  memdecay::add_calibrate_command(program, status);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

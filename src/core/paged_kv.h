@@ -9,13 +9,13 @@
 //
 // Element type by KvFormat: fp16, fp32, or codes of 8 or 4 bits with scales; pages of one sequence
 // may differ in it. All offsets follow from KvPageLayout, so the geometry is decided in this one
-// file. Keys are stored after RoPE. The view owns nothing
-// and is valid until the sequence it came from changes; any number of threads may read it. Writers
-// touch only slots that no reader looks at.
+// file. Keys are stored after RoPE and keep that rotation when gaps are closed (rope_shift). The
+// view owns nothing and is valid until the sequence it came from changes; any number of threads may
+// read it. Writers touch only slots that no reader looks at.
 //
 // Invariants: 1 <= filled <= page_tokens for every page but the last, which may be 0; positions
 // grow from page to page, with gaps where pages were evicted. Pages in the middle may be partly
-// filled: they were sealed. A page that is written is in the group's own form.
+// filled: they were sealed. A page that is written is in the group's own form and has not moved.
 #pragma once
 
 #include <cstddef>
@@ -132,6 +132,11 @@ struct KvPageRef {
                                      ///< page, a later position
   std::int32_t filled = 0;           ///< slots that hold a token
   KvFormat format = KvFormat::kF16;  ///< the page's own form
+  /// The page's virtual place minus the place its keys are rotated by: 0 until gaps before the page
+  /// are closed, then below. What a query sees goes by first_position, whatever stands here.
+  Position rope_shift = 0;
+  /// Positions closed before the page: its virtual place is first_position - closed_before.
+  Position closed_before = 0;
 };
 
 /// A sequence's pages of one layer group, oldest first.

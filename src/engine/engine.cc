@@ -133,7 +133,8 @@ Status Engine::check_request(const GenerationRequest& request) const {
   }
   if (request.prompt.empty())
     return Status(StatusCode::kInvalidArgument, "the prompt has no tokens");
-  if (request.prompt.size() > static_cast<std::size_t>(context_tokens_)) {
+  if (request.prompt.size() > static_cast<std::size_t>(context_tokens_) &&
+      !outgrows_context(*request.session)) {
     return make_status(StatusCode::kInvalidArgument,
                        "the prompt has {} tokens, but the context holds {}", request.prompt.size(),
                        context_tokens_);
@@ -205,11 +206,16 @@ Result<RequestId> Engine::submit(GenerationRequest request) {
   running->submitted_ns = now_ns();
   const auto& prompt = running->request.prompt;
   running->result.prompt_tokens = static_cast<int>(prompt.size());
-  running->most_new_tokens =
-      std::min(running->request.max_new_tokens, context_tokens_ - running->result.prompt_tokens);
+  running->most_new_tokens = running->request.max_new_tokens;
+  if (!outgrows_context(session)) {
+    running->most_new_tokens =
+        std::min(running->most_new_tokens, context_tokens_ - running->result.prompt_tokens);
+  }
   running->result.reused_tokens = static_cast<int>(session.tokens_.size());
   running->evicted_before = session.memory_ ? session.memory_->evicted_tokens() : 0;
   running->waiting.assign(prompt.begin() + running->result.reused_tokens, prompt.end());
+  prepare_turn(session,
+               running->waiting.size() + static_cast<std::size_t>(running->most_new_tokens));
   running_.push_back(std::move(running));
   return id;
 }
@@ -264,13 +270,22 @@ void Engine::reserve(std::vector<PassSlice>& slices) {
     const int tokens = make_room_for_some(*slice.session, wanted, room);
     slice.tokens = slice.tokens.first(static_cast<std::size_t>(tokens));
     if (tokens > 0) return false;
-    finish(*slice.running, FinishReason::kNoMemory, no_room(*slice.session, 1, room));
+    // An answer that finds no more places is as long as it can be.
+    const bool answers = room && !slice.running->result.tokens.empty();
+    finish(*slice.running, answers ? FinishReason::kLength : FinishReason::kNoMemory,
+           answers ? Status() : no_room(*slice.session, 1, room));
     return true;
   });
 }
 
 Status Engine::no_room(const Session& session, int tokens, const Room& room) const {
   const KvBudget& budget = cache_->budget();
+  if (room) {
+    return make_status(StatusCode::kResourceExhausted,
+                       "the context of {} tokens is full: {} more after {} find no place, since "
+                       "what the session still holds is protected",
+                       context_tokens_, tokens, session.tokens_.size());
+  }
   if (room.refusal != Room::Refusal::kBudget) {
     return make_status(StatusCode::kResourceExhausted,
                        "this machine has no memory for {} more tokens after {}; a --kv-budget sets "
@@ -299,6 +314,7 @@ Status Engine::run_pass(std::span<const PassSlice> slices) {
     out.first_row = static_cast<int>(tokens.size());
     out.rows = static_cast<int>(slice.tokens.size());
     out.first_position = static_cast<Position>(slice.session->tokens_.size());
+    out.rope_offset = slice.session->sequence_->rope_offset();
     tokens.insert(tokens.end(), slice.tokens.begin(), slice.tokens.end());
     if (slice.session->memory_.has_value()) ask_evidence(*slice.session, evidence[i], out);
   }

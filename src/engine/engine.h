@@ -44,8 +44,12 @@ class Engine {
   const KernelTable& kernels() const { return kernels_; }
   const KvCache& cache() const { return *cache_; }
   int threads() const { return team_.size(); }
-  /// Longest sequence in tokens: prompt and answer together never exceed it.
+  /// Longest sequence in tokens: prompt and answer together never exceed it, but for sessions that
+  /// outgrow it.
   int context_tokens() const { return context_tokens_; }
+  /// Whether a session may have any number of tokens, since the context counts only what its
+  /// evictions leave.
+  bool outgrows_context(const Session& session) const;
   /// Bytes that one token's keys and values take in all layer groups, windows aside.
   std::uint64_t kv_bytes_per_token() const;
   /// Bytes of keys and values that a decode step at this depth reads; windowed layers read their
@@ -142,9 +146,21 @@ class Engine {
   std::uint64_t page_bytes() const;
   static bool evicts(const Session& session);
   std::vector<Evictor::Seat> seats() const;
+  // --- places within the context: engine_places.cc ---
+
+  /// At a turn's border: closes gaps where the turn would not do without.
+  void prepare_turn(Session& session, std::size_t tokens);
+  /// Places for `tokens` more tokens within the context; where gaps do not give them, by evicting.
+  [[nodiscard]] bool make_places(Session& session, int tokens);
+  /// Large gaps first, until the next token stands at `place` or before it.
+  void close_gaps(Session& session, Position place);
+  /// The context that places must stay in where they can.
+  int trained_context() const;
+
   /// Slots for `tokens` more tokens, evicting where the budget has none.
   Room make_room(Session& session, int tokens);
-  /// The same for as many of `tokens` as there is room for at once; 0 and a refusal where for none.
+  /// The same for as many of `tokens` as there are places and room for at once; 0 where for none,
+  /// and then a refusal, or none where it is places that are missing.
   int make_room_for_some(Session& session, int tokens, Room& room);
   void sync_memory(Session& session);
   void ask_evidence(const Session& session, PassEvidence& evidence, SequenceSlice& slice);

@@ -10,8 +10,10 @@ namespace memdecay {
 Status Engine::check_extension(const Session& session, std::span<const TokenId> tokens) const {
   if (session.busy_) return Status(StatusCode::kInvalidArgument, "this session runs a request");
   MEMDECAY_RETURN_IF_ERROR(check_tokens(tokens));
-  if (tokens.size() <= static_cast<std::size_t>(context_tokens_) - session.tokens_.size())
+  if (outgrows_context(session) ||
+      session.tokens_.size() + tokens.size() <= static_cast<std::size_t>(context_tokens_)) {
     return Status();
+  }
   return make_status(StatusCode::kInvalidArgument,
                      "{} tokens after {} do not fit the context of {}", tokens.size(),
                      session.tokens_.size(), context_tokens_);
@@ -35,6 +37,7 @@ void Engine::tell_logits(int begin, int end,
 Status Engine::extend(Session& session, std::span<const TokenId> tokens, int first_wanted,
                       const LogitsCallback& on_logits) {
   MEMDECAY_RETURN_IF_ERROR(check_extension(session, tokens));
+  prepare_turn(session, tokens.size());
   while (!tokens.empty()) {
     const int begin = static_cast<int>(session.tokens_.size());
     const int wanted = std::min(static_cast<int>(tokens.size()), options_.batch_tokens);
@@ -57,6 +60,7 @@ Status Engine::extend_together(std::span<Session* const> sessions, std::span<con
     MEMDECAY_RETURN_IF_ERROR(check_extension(*session, tokens));
     MEMDECAY_CHECK(session->tokens_.size() == sessions[0]->tokens_.size());
   }
+  for (Session* session : sessions) prepare_turn(*session, tokens.size());
   const int most = std::max(1, options_.batch_tokens / static_cast<int>(sessions.size()));
   while (!tokens.empty()) {
     const int begin = static_cast<int>(sessions[0]->tokens_.size());
@@ -64,8 +68,9 @@ Status Engine::extend_together(std::span<Session* const> sessions, std::span<con
     const auto chunk = tokens.first(static_cast<std::size_t>(count));
     std::vector<PassSlice> slices;
     for (Session* session : sessions) {
-      const Room room = make_room(*session, count);
-      if (!room) {
+      const bool placed = make_places(*session, count);
+      const Room room = placed ? make_room(*session, count) : Room();
+      if (!placed || !room) {
         const Status refused = no_room(*session, count, room);
         for (const PassSlice& slice : slices) {  // as if nothing had been asked
           MEMDECAY_CHECK(slice.session->sequence_->try_truncate(begin));

@@ -140,6 +140,8 @@ Room Engine::make_room(Session& session, int tokens) {
 
 int Engine::make_room_for_some(Session& session, int tokens, Room& room) {
   for (; tokens > 0; tokens = evicts(session) ? tokens / 2 : 0) {
+    room = Room();
+    if (!make_places(session, tokens)) continue;
     room = make_room(session, tokens);
     if (room) return tokens;
   }

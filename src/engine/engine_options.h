@@ -45,6 +45,9 @@ struct EngineOptions {
   /// the speed of the machine.
   bool adaptive_decay = true;
   int context_tokens = 0;  ///< longest sequence; 0: what the model was trained for
+  /// A session that forgets can grow past the context: what evicted pages left is closed virtually,
+  /// and the context counts what is left. Off, it counts all tokens.
+  bool virtual_positions = true;
   int batch_tokens = 256;  ///< largest forward pass
   int chunk_tokens = 128;  ///< most prompt tokens in a pass while other requests stream
 

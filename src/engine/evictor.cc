@@ -122,6 +122,27 @@ bool Evictor::free(std::span<const Seat> seats, std::uint64_t bytes, bool may_de
   return drops_ + demotions_ > before;
 }
 
+void Evictor::drop_tokens(const Seat& seat, std::int64_t tokens) {
+  PlanRequest request;
+  request.urgency = Urgency::kPressed;
+  request.may_demote = false;
+  const SessionMemory& memory = *seat.memory;
+  const std::int64_t enough = memory.evicted_tokens() + tokens;
+  while (memory.evicted_tokens() < enough) {
+    // Plans count bytes. As the mean page tells how many a token has, a few rounds meet the number.
+    std::int64_t held = 0;
+    for (const SessionMemory::Page& page : memory.pages()) held += page.filled;
+    if (held == 0) return;
+    const double share =
+        static_cast<double>(enough - memory.evicted_tokens()) / static_cast<double>(held);
+    const double left = static_cast<double>(memory.tracked_bytes()) * (1.0 - std::min(1.0, share));
+    const std::int64_t before = memory.evicted_tokens();
+    request.budget_bytes = static_cast<std::uint64_t>(left);
+    carry_out(seat, memory.plan(request));
+    if (memory.evicted_tokens() == before) return;  // the rest is protected
+  }
+}
+
 void Evictor::relieve(std::span<const Seat> seats, std::uint64_t most_bytes) {
   for (const Seat& seat : seats) {
     if (!seat.memory->options().evicts) continue;

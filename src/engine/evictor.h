@@ -46,6 +46,8 @@ class Evictor {
   /// that sessions share are not demoted, and come back only when the last of them lets go: who
   /// asks again asks for more, and for drops.
   bool free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote);
+  /// Drops at least `tokens` tokens where the session's plans can, however many bytes are free.
+  void drop_tokens(const Seat& seat, std::int64_t tokens);
   /// Works towards the watermarks, at most about `most_bytes` of pages.
   void relieve(std::span<const Seat> seats, std::uint64_t most_bytes);
   /// Brings pages that were sealed since the last call to the session's fixed form.

@@ -160,7 +160,9 @@ void SessionMemory::sync(const PagedKvView& view, Position size) {
   const std::size_t count = view.pages.size();
   const auto sealed = [&](std::size_t i) {
     const KvPageRef& ref = view.pages[i];
-    return i + 1 < count || ref.filled == options_.page_tokens || ref.format != options_.own_format;
+    return i + 1 < count || ref.filled == options_.page_tokens ||
+           ref.format != options_.own_format || ref.rope_shift != 0 ||
+           ref.first_position + ref.filled != size;
   };
   std::size_t same = std::min(count, pages_.size());
   // Appends and cuts change the tail only: walk back to the last entry that is as it was.
@@ -212,9 +214,10 @@ std::uint64_t SessionMemory::missing_bytes(int tokens, std::size_t cuts) const {
   const bool open = !pages_.empty() && !pages_.back().sealed;
   const int free_slots = open ? options_.page_tokens - pages_.back().filled : 0;
   const int beyond = std::max(0, tokens - free_slots);
-  const auto pages = static_cast<std::uint64_t>(
-      (beyond + options_.page_tokens - 1) / options_.page_tokens + static_cast<int>(cuts));
-  const std::uint64_t wanted = tracked_bytes() + pages * options_.forms[0].bytes;
+  const int pages =
+      (beyond + options_.page_tokens - 1) / options_.page_tokens + static_cast<int>(cuts);
+  const std::uint64_t wanted =
+      tracked_bytes() + static_cast<std::uint64_t>(pages) * options_.forms[0].bytes;
   return wanted > options_.budget_bytes ? wanted - options_.budget_bytes : 0;
 }
 

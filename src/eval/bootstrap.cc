@@ -97,7 +97,7 @@ Metric bootstrap_quantile(std::span<const std::vector<double>> episodes, double 
   std::size_t counted = 0;
   for (const std::vector<double>& episode : episodes) {
     for (const double value : episode) samples.push_back({value, counted});
-    counted += episode.empty() ? 0 : 1;
+    counted += episode.empty() ? 0U : 1U;
   }
   std::sort(samples.begin(), samples.end(),
             [](const Sample& a, const Sample& b) { return a.value < b.value; });

@@ -82,7 +82,7 @@ void split_command(std::string_view text, PlainAction& action) {
       continue;
     }
     const std::size_t stop = word_end(text, at, end);
-    line_end = std::max(line_end, std::min(stop, end));
+    if (stop > line_end) line_end = std::min(text.find('\n', stop), end);
     if (action.name.size() == 0) {
       action.name = span_of(at, stop);
     } else {

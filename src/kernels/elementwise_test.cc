@@ -36,7 +36,7 @@ class ElementwiseOfTable : public testing::TestWithParam<const KernelTable*> {
     const KvPageLayout layout{1, 1, 64, 16, KvFormat::kF32};
     std::vector<float> page(layout.page_bytes() / sizeof(float), 0.0f);
     page[1] = 1.0f;  // K[0][slot 1]
-    const KvPageRef ref{reinterpret_cast<std::byte*>(page.data()), 0, 2};
+    const KvPageRef ref{reinterpret_cast<std::byte*>(page.data()), 0, 2, layout.format};
     std::vector<float> result;
     const Position position = 1;
     std::vector<std::byte> storage(table().attention_scratch_bytes(layout, 1, 1) + 64);

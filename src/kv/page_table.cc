@@ -64,7 +64,7 @@ std::optional<std::size_t> PageTable::find(Position position) const {
 }
 
 bool PageTable::may_be_written(const KvPageRef& page) const {
-  return page.format == own_form() && runs_.of(page).empty();
+  return page.format == own_form() && page.rope_shift == 0 && runs_.of(page).empty();
 }
 
 void PageTable::check_writable(Position begin, Position end) const {
@@ -104,7 +104,7 @@ void PageTable::hold(std::size_t capacity, BudgetReservation& paid) {
 
 void PageTable::push(PageHandle page, Position first_position, std::int32_t filled) {
   const KvFormat form = page.pool().layout().format;
-  refs_.items().push_back({page.base(), first_position, filled, form});
+  refs_.items().push_back({page.base(), first_position, filled, form, 0, closed_});
   pages_.items().push_back(std::move(page));
   open_ = filled < page_tokens() && form == own_form();
 }
@@ -197,6 +197,8 @@ PageTable::Need PageTable::plan_pack(std::span<const Position> first_positions) 
   for (std::size_t i = 0; i < first_positions.size(); ++i) {
     MEMDECAY_CHECK(sources[i].first_position == first_positions[i]);
     MEMDECAY_CHECK(sources[i].format == sources[0].format && !is_quantized(sources[i].format));
+    MEMDECAY_CHECK(sources[i].rope_shift == sources[0].rope_shift &&
+                   sources[i].closed_before == sources[0].closed_before);
     slots += sources[i].filled;
     need.runs += std::max(std::size_t{1}, runs_.of(sources[i]).size());
   }
@@ -234,9 +236,34 @@ void PageTable::pack(std::span<const Position> first_positions, const Need& need
   const GroupPools::Batch batch(*pools_);
   const std::size_t rest = first + packer.refs().size();
   std::move(packer.pages().begin(), packer.pages().end(), at(pages, first));
+  const KvPageRef moved = refs[first];
   std::copy(packer.refs().begin(), packer.refs().end(), at(refs, first));
+  for (KvPageRef& ref : std::span(refs).subspan(first, rest - first)) {
+    ref.rope_shift = moved.rope_shift;
+    ref.closed_before = moved.closed_before;
+  }
   pages.erase(at(pages, rest), at(pages, end));
   refs.erase(at(refs, rest), at(refs, end));
+}
+
+Position PageTable::close_gaps(Position size, std::int32_t smallest_gap) {
+  MEMDECAY_CHECK(smallest_gap >= 1);
+  if (is_dense()) return 0;
+  Position won = 0;
+  Position end = 0;  // of the entry before, where it stood
+  const auto close_before = [&](Position place) {
+    if (place - end >= smallest_gap) won += place - end;
+  };
+  for (KvPageRef& ref : refs_.items()) {
+    close_before(ref.first_position - ref.closed_before);
+    end = runs_.end_of(ref) - ref.closed_before;
+    ref.closed_before += won;
+    ref.rope_shift -= won;
+  }
+  close_before(size - closed_);
+  closed_ += won;
+  if (won > 0) open_ = false;
+  return won;
 }
 
 PageTable::Need PageTable::plan_adopt(std::size_t count) const {
@@ -295,6 +322,7 @@ void PageTable::truncate(Position to) {
   }
   if (to == 0) first_page_number_ = 0;
   open_ = false;
+  closed_ = refs.empty() ? 0 : refs.back().closed_before;
   std::int32_t left = 0;
   if (!refs.empty()) left = runs_.slots_before(refs.back(), to);
   runs_.cut(to);
@@ -314,6 +342,7 @@ PageTable PageTable::fork(BudgetReservation& paid) const {
   copy.runs_.memory().grow(runs_.count(), paid);
   copy.first_page_number_ = first_page_number_;
   copy.open_ = open_;
+  copy.closed_ = closed_;
   for (const PageHandle& page : pages()) copy.pages_.items().push_back(page.share());
   copy.refs_.items() = refs_.items();
   copy.runs_.memory().items() = runs_.memory().items();

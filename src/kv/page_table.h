@@ -11,8 +11,18 @@
 //     end(last) = size,    filled(last) < T,    the last page is plain and in the group's own form.
 // Every other page is sealed: it is never written again.
 //
-// A table with a window w > 0 is dense. It ignores cuts, and drop, replace and pack leave it as it
-// is; old pages go at its front instead. With first = first_page_number() (0 without a window):
+// Gaps can be closed virtually (core/paged_kv.h): entry i stands at place(i) = first(i) -
+// closed(i), closed(i) its closed_before, and the next token at size - rope_offset(). With w(i) the
+// rope_offset when the entry was written, keys are rotated by first(i) - w(i), and w(i) = closed(i)
+// + shift(i):
+//     0 <= closed(i) + shift(i),    shift(i) <= 0,
+//     closed(i) <= closed(i + 1),    place(i) + end(i) - first(i) <= place(i + 1),
+// and the same of the last entry and the next token. An open page has shift 0 and closed(last) =
+// rope_offset(). Gaps within a packed page stay.
+//
+// A table with a window w > 0 is dense. It ignores cuts, and drop, replace, pack and close_gaps
+// leave it as it is; old pages go at its front instead. With first = first_page_number() (0 without
+// a window):
 //     first(i) = (first + i) * T,    filled = T in every page but the last,    end(last) = size,
 //     first * T <= max(0, size - w + 1): the query at position `size` sees every token it may see.
 // `cut_back` more tokens are kept, so that after trim(s) any cut back to >= s - cut_back still has
@@ -71,6 +81,8 @@ class PageTable {
   std::int32_t window() const { return window_; }
   std::int32_t first_page_number() const { return first_page_number_; }
   bool is_open() const { return open_; }
+  /// Positions that were closed before the next token.
+  Position rope_offset() const { return closed_; }
   const std::vector<PageHandle>& pages() const { return pages_.items(); }
   const PageHandle& page(Position first_position) const {
     return pages()[index_of(first_position)];
@@ -103,10 +115,14 @@ class PageTable {
   void replace(Position first_position, const ConvertPage& convert, const Need& need,
                BudgetReservation& paid);
 
-  /// REQUIRES: two or more neighbouring sealed pages of one form without scales begin at these
-  /// positions; their slots fit in fewer pages.
+  /// REQUIRES: two or more neighbouring sealed pages of one form without scales, with no closed gap
+  /// between them, begin at these positions; their slots fit in fewer pages.
   Need plan_pack(std::span<const Position> first_positions) const;
   void pack(std::span<const Position> first_positions, const Need& need, BudgetReservation& paid);
+
+  /// Moves what stands behind a gap of at least `smallest_gap` >= 1 places up to what stands before
+  /// it, and the next token last; returns the places won. Seals the last page unless that is 0.
+  Position close_gaps(Position size, std::int32_t smallest_gap);
 
   /// Entries for `count` adopted pages. REQUIRES: an empty table without a window.
   Need plan_adopt(std::size_t count) const;
@@ -121,7 +137,8 @@ class PageTable {
   /// The smallest size > 0 to which a cut back leaves the window whole.
   Position earliest_cut() const;
   /// Positions from `to` on go. A page that loses some and now ends at `to` is open afterwards
-  /// where it may be written. REQUIRES: to = 0, or earliest_cut() <= to; to < size.
+  /// where it may be written. What was closed before the last entry left is closed before the next
+  /// token. REQUIRES: to = 0, or earliest_cut() <= to; to < size.
   void truncate(Position to);
 
   /// Bytes that a copy of this table needs for its arrays.
@@ -145,6 +162,7 @@ class PageTable {
   void fill(Position begin, Position end, BudgetReservation& paid);
   void keep_first(std::size_t count);
   Status check_entry(std::size_t i, Position begin, Position end) const;
+  Status check_places(Position size) const;
   Status check_window(Position size) const;
 
   const GroupPools* pools_;
@@ -152,6 +170,7 @@ class PageTable {
   std::int32_t cut_back_;
   std::int32_t first_page_number_ = 0;
   bool open_ = false;
+  Position closed_ = 0;
   PaidVector<PageHandle> pages_;
   PaidVector<KvPageRef> refs_;  // what kernels see, entry for entry
   PackedRuns runs_;

@@ -24,6 +24,7 @@ Status PageTable::check(Position size) const {
     return make_status(StatusCode::kCorrupt, "a table without a window starts at page {}",
                        first_page_number_);
   if (is_dense()) MEMDECAY_RETURN_IF_ERROR(check_window(size));
+  MEMDECAY_RETURN_IF_ERROR(check_places(size));
   if (!pages_.is_paid() || !refs_.is_paid())
     return make_status(StatusCode::kCorrupt, "the table's arrays charge {} bytes for {} entries",
                        pages_.bytes() + refs_.bytes(), pages().capacity());
@@ -41,6 +42,30 @@ Status PageTable::check_entry(std::size_t i, Position begin, Position end) const
                        ref.first_position, runs_.end_of(ref), begin, end);
   if (ref.base != page.base() || pools_->find(ref.format) != &page.pool())
     return make_status(StatusCode::kCorrupt, "entry {} does not show its own page", i);
+  return {};
+}
+
+Status PageTable::check_places(Position size) const {
+  Position end = 0;
+  Position closed = 0;
+  const auto follows = [&](Position position, Position closed_before) {
+    return closed <= closed_before && end - closed <= position - closed_before;
+  };
+  for (const KvPageRef& ref : refs_.items()) {
+    const bool moved_too_far = ref.rope_shift > 0 || ref.closed_before + ref.rope_shift < 0;
+    if (moved_too_far || !follows(ref.first_position, ref.closed_before))
+      return make_status(StatusCode::kCorrupt,
+                         "the page at {} is moved by {} with {} closed before it, behind a page "
+                         "that ends at {} with {}",
+                         ref.first_position, ref.rope_shift, ref.closed_before, end, closed);
+    end = runs_.end_of(ref);
+    closed = ref.closed_before;
+  }
+  if (!follows(size, closed_) || (open_ && closed_ != closed) || (is_dense() && closed_ != 0))
+    return make_status(StatusCode::kCorrupt,
+                       "{} positions are closed before the next token at {}, behind a page that "
+                       "ends at {} with {}",
+                       closed_, size, end, closed);
   return {};
 }
 

@@ -98,6 +98,19 @@ bool Sequence::is_open() const {
   return table != nullptr && table->is_open();
 }
 
+Position Sequence::rope_offset() const {
+  const PageTable* const table = first_unbounded();
+  return table == nullptr ? 0 : table->rope_offset();
+}
+
+Position Sequence::close_gaps(std::int32_t smallest_gap) {
+  const Position before = rope_offset();
+  for (PageTable& table : tables_) table.close_gaps(size_, smallest_gap);
+  for (const PageTable& table : tables_)
+    MEMDECAY_CHECK(table.window() > 0 || table.rope_offset() == rope_offset());
+  return rope_offset() - before;
+}
+
 void Sequence::drop(std::span<const Position> first_positions) {
   for (PageTable& table : tables_) table.drop(first_positions);
 }
@@ -177,9 +190,14 @@ SequenceMemory Sequence::memory() const {
 
 Status Sequence::check_alike(const PageTable& first, const PageTable& other) const {
   const auto a = first.view(), b = other.view();
+  if (first.rope_offset() != other.rope_offset())
+    return make_status(StatusCode::kCorrupt,
+                       "sequence {} closed {} positions in one group and {} in another",
+                       id_.value(), first.rope_offset(), other.rope_offset());
   if (a.layout->page_tokens != b.layout->page_tokens) return {};
   const auto same = [](const KvPageRef& x, const KvPageRef& y) {
-    return x.first_position == y.first_position && x.filled == y.filled;
+    return x.first_position == y.first_position && x.filled == y.filled &&
+           x.rope_shift == y.rope_shift && x.closed_before == y.closed_before;
   };
   if (std::equal(a.pages.begin(), a.pages.end(), b.pages.begin(), b.pages.end(), same)) return {};
   return make_status(StatusCode::kCorrupt,

@@ -12,7 +12,8 @@
 // Cuts, drop(), try_replace() and pack_pages() work on the unbounded groups (window 0), on all
 // alike; groups with a window stay dense, since their window bounds them. A page is named by its
 // first position, as view() shows it. size() counts tokens that were dropped too: positions never
-// change.
+// change. What changes is where RoPE puts a token: close_gaps() moves pages up to each other
+// virtually, and new tokens are rotated by rope_position(), which then is less than size().
 //
 // Invariants: every unbounded group holds the same positions, in entries alike where their pages
 // have the same number of slots; a page that holds a position which will be written is held by
@@ -58,6 +59,10 @@ class Sequence {
   SequenceId id() const { return id_; }
   /// Tokens, which is also the position of the next one.
   Position size() const { return size_; }
+  /// Positions that were closed before the next token.
+  Position rope_offset() const;
+  /// The next token's virtual place: what its key and query are rotated by.
+  Position rope_position() const { return size_ - rope_offset(); }
 
   /// Adds `tokens` >= 0 slots. A new page begins at each cut, so the page before it is sealed; a
   /// cut at size() seals the last one. Cuts ascend, in [size(), size() + tokens).
@@ -89,6 +94,14 @@ class Sequence {
   /// into as few new pages as hold them; all but the last come out full. The new pages are reserved
   /// before the old ones go. REQUIRES: fewer pages come out than went in.
   Room pack_pages(std::span<const Position> first_positions);
+
+  /// Closes gaps of at least `smallest_gap` >= 1 places virtually: those that dropped pages left,
+  /// at the front and the end too, but not those within packed pages. Keys are not touched: pages
+  /// behind a gap say by how much they moved (KvPageRef::rope_shift). Returns the places won; the
+  /// last page is sealed unless that is 0. What is computed after it knows of it: such pages must
+  /// not be shared as a prefix. REQUIRES: nothing is packed, or all unbounded groups have pages of
+  /// one size.
+  Position close_gaps(std::int32_t smallest_gap);
 
   /// A sequence with the same tokens and gaps that shares every page; null when its tables find no
   /// room.

@@ -257,7 +257,7 @@ TEST(Sequence, ABigPromptThenManyForksCostsTablesOnly) {
   EXPECT_EQ(cache->pool(kGlobal).counters().used_pages, 100);
   EXPECT_EQ(cache->pool(kGlobal).references(PageId(0)), 51);
   EXPECT_EQ(forks[0]->memory().exclusive_bytes, 0U);
-  EXPECT_LT(forks[0]->memory().table_bytes, 4608U);
+  EXPECT_LT(forks[0]->memory().table_bytes, 5120U);
   forks.clear();
   EXPECT_EQ(prompt->memory().exclusive_pages, 100);
 }

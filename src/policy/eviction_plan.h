@@ -19,8 +19,8 @@ struct PlanRequest {
   std::uint64_t budget_bytes =
       std::numeric_limits<std::uint64_t>::max();  ///< aim for tracked bytes
   Urgency urgency = Urgency::kPressed;
-  bool may_demote = true;              ///< else a ladder is left alone: drops only
   double gentle_score_ceiling = 0.01;  ///< a tenth of the classic threshold
+  bool may_demote = true;              ///< else a ladder is left alone: drops only
 };
 
 struct PlanAction {

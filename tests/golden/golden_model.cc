@@ -40,7 +40,8 @@ void GoldenModel::lay_out_pages(int tokens) {
     auto& slab = slabs_.emplace_back(page_bytes * static_cast<std::size_t>(count));
     auto& pages = pages_.emplace_back();
     for (int i = 0; i < count; ++i) {
-      pages.push_back({slab.data() + page_bytes * static_cast<std::size_t>(i), i * page_tokens, 0});
+      pages.push_back({slab.data() + page_bytes * static_cast<std::size_t>(i), i * page_tokens, 0,
+                       group.layout.format});
     }
   }
 }

@@ -64,7 +64,7 @@ TEST(ReadRuns, DisplaysAreCutAtSpeakersAndLeaveOutUnseenCalls) {
 }
 
 TEST(ReadRuns, AWebAgentsStepsBecomeTurnsWithCalls) {
-  const RunContents contents = read_ok(R"({"question": "Where?", "mistake_step": "2", "history": [
+  const RunContents contents = read_ok(R"j({"question": "Where?", "mistake_step": "2", "history": [
     {"content": "Where?", "role": "human"},
     {"content": "Plan: search.", "role": "Orchestrator (thought)"},
     {"content": "Please search", "role": "Orchestrator (-> WebSurfer)"},
@@ -73,19 +73,19 @@ TEST(ReadRuns, AWebAgentsStepsBecomeTurnsWithCalls) {
     {"content": "Think about it", "role": "Orchestrator (-> Assistant)"},
     {"content": "It is Rome.", "role": "Assistant"},
     {"content": "Max rounds reached.", "role": "Orchestrator (termination condition)"}]
-})");
+})j");
   ASSERT_EQ(contents.trajectories.size(), 1U);
-const Trajectory& run = contents.trajectories[0];
-EXPECT_EQ(run.data_set, "web_agent");
-EXPECT_EQ(
-    run.messages().dump(),
-    R"([{"role":"user","content":"Where?"},)"
-    R"({"role":"assistant","content":"Plan: search.\n\nNext speaker WebSurfer","tool_calls":)"
-    R"([{"type":"function","function":{"name":"WebSurfer","arguments":{"request":"Please search"}}}]},)"
-    R"({"role":"tool","content":"I typed it.","name":"WebSurfer"},)"
-    R"({"role":"assistant","content":"Think about it\n\nIt is Rome."},)"
-    R"({"role":"user","content":"Max rounds reached."}])");
-EXPECT_EQ(run.recorded, (std::vector<std::uint8_t>{0, 1, 0, 1, 0}));
+  const Trajectory& run = contents.trajectories[0];
+  EXPECT_EQ(run.data_set, "web_agent");
+  EXPECT_EQ(
+      run.messages().dump(),
+      R"([{"role":"user","content":"Where?"},)"
+      R"({"role":"assistant","content":"Plan: search.\n\nNext speaker WebSurfer","tool_calls":)"
+      R"([{"type":"function","function":{"name":"WebSurfer","arguments":{"request":"Please search"}}}]},)"
+      R"({"role":"tool","content":"I typed it.","name":"WebSurfer"},)"
+      R"({"role":"assistant","content":"Think about it\n\nIt is Rome."},)"
+      R"({"role":"user","content":"Max rounds reached."}])");
+  EXPECT_EQ(run.recorded, (std::vector<std::uint8_t>{0, 1, 0, 1, 0}));
 }
 
 TEST(ReadRuns, SweAgentRunsOnOneIssueAreOneTaskAndDemonstrationsAreNotRecorded) {

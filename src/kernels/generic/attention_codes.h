@@ -86,21 +86,16 @@ constexpr StepPlace place_of_step(int step) {
   }
 }
 
-/// Cache lines of V to ask for while scores are taken, a line of each page in turn: the pairs
-/// first, since all of them are read before the first value.
+/// Cache lines of V to ask for while scores are taken, a line of each page in turn.
 struct ValueLines {
   const std::byte* values[kMaxTilePages] = {};
   int pages_shift = 0;  ///< log2 of the number of pages
-  int pairs = 0;        ///< line of a page where its pairs begin
-  int per_page = 0;     ///< lines of a page
   int begin = 0, end = 0;
 
   MEMDECAY_INLINE void ask(int from, int to) const {
     const int mask = (1 << pages_shift) - 1;
     for (int line = from; line < (to < end ? to : end); ++line) {
-      int of_page = (line >> pages_shift) + pairs;
-      if (of_page >= per_page) of_page -= per_page;
-      const std::byte* at = values[line & mask] + std::ptrdiff_t{of_page} * 64;
+      const std::byte* at = values[line & mask] + std::ptrdiff_t{line >> pages_shift} * 64;
       _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T0);
     }
   }
@@ -115,12 +110,12 @@ struct CodedKeys {
 };
 
 /// Scores of kRows query rows against one step of kVectors vectors; `scores` is the step's first
-/// element. REQUIRES: head_dim is even.
+/// element. REQUIRES: head_dim % 8 == 0.
 template <typename L, typename Codes, int kRows, int kVectors>
 MEMDECAY_NOINLINE void score_codes(const CodedKeys& keys, int head_dim, const float* q,
                                    float* scores) {
   constexpr int kChunks = Codes::chunk(kVectors - 1) + 1;
-  constexpr int kDimsPerAsk = 2;
+  constexpr int kDimsPerAsk = 8;
   const std::byte* codes[std::size_t{kChunks}];
   const float* pairs[std::size_t{kChunks}];
   MEMDECAY_UNROLL

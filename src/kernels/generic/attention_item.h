@@ -308,10 +308,7 @@ class AttentionItem {
     for (int p = begin; p < end; ++p)
       lines.values[p - begin] = tile.keys[p] + forms_.key_bytes[form];
     while ((1 << lines.pages_shift) < end - begin) ++lines.pages_shift;
-    lines.pairs = static_cast<int>(forms_.layout[form].value_code_bytes()) / 64;
-    lines.per_page = (forms_.value_bytes[form] + 63) / 64;
-    if (lines.pairs == lines.per_page) lines.pairs = 0;
-    lines.end = lines.per_page * (end - begin);
+    lines.end = (forms_.value_bytes[form] + 63) / 64 * (end - begin);
     return lines;
   }
 

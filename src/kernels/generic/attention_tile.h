@@ -48,7 +48,6 @@ struct AttentionTile {
   bool complete = true;                            ///< every slot of every page is filled
   const std::byte* next_keys[kMaxTilePages] = {};  ///< of the next tile, else of this one
   int next_key_bytes = 0;                          ///< of the largest of them
-  int next_pairs = 0;                              ///< where its pairs begin; 0: it has none
 
   /// Cuts the tile that holds pages[index], and moves index to the next one.
   static AttentionTile take(const AttentionArgs& args, const PageForms& forms, int& index) {
@@ -77,11 +76,8 @@ struct AttentionTile {
       if (index + p >= args.page_count) continue;
       const KvPageRef& next = args.pages[index + p];
       tile.next_keys[p] = forms.head(next);
-      const int form = PageForms::index(next.format);
-      if (forms.key_bytes[form] <= tile.next_key_bytes) continue;
-      tile.next_key_bytes = forms.key_bytes[form];
-      const int code_bytes = static_cast<int>(forms.layout[form].key_code_bytes());
-      tile.next_pairs = code_bytes < tile.next_key_bytes ? code_bytes : 0;
+      tile.next_key_bytes =
+          std::max(tile.next_key_bytes, forms.key_bytes[PageForms::index(next.format)]);
     }
     return tile;
   }
@@ -116,15 +112,13 @@ struct AttentionTile {
     }
   }
 
-  /// The same for any number of pages; pairs of scale and minimum come first.
+  /// The same for any number of pages.
   MEMDECAY_INLINE void prefetch_coded_next(int slot, int share_bytes) const {
     const int offset = slot * share_bytes;
     if ((offset & 63) >= share_bytes) return;
     for (int line = offset; line < offset + share_bytes; line += 64) {
-      int at = line + next_pairs;
-      if (at >= next_key_bytes) at -= next_key_bytes;
       for (int p = 0; p < pages; ++p) {
-        _mm_prefetch(reinterpret_cast<const char*>(next_keys[p] + at), _MM_HINT_T0);
+        _mm_prefetch(reinterpret_cast<const char*>(next_keys[p] + line), _MM_HINT_T0);
       }
     }
   }

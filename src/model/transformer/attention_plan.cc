@@ -43,8 +43,11 @@ void AttentionPlan::add_segments(const PagedKvView& view, int window, Position f
   }
   while (page < pages) {
     const int number = view.first_page_number + page;
-    const int end = std::min(pages, page + pages_per_segment - number % pages_per_segment);
-    segments_.push_back({page, end});
+    const int limit = std::min(pages, page + pages_per_segment - number % pages_per_segment);
+    const Position shift = view.pages[static_cast<std::size_t>(page)].rope_shift;
+    int end = page + 1;
+    while (end < limit && view.pages[static_cast<std::size_t>(end)].rope_shift == shift) ++end;
+    segments_.push_back({page, end, shift});
     max_segment_pages_ = std::max(max_segment_pages_, end - page);
     page = end;
   }

@@ -5,7 +5,7 @@
 // along the segments, so that a long context is shared by all threads; longer slices (prefill) are
 // cut along the rows and walk all their segments in one item. The cut depends on the batch's shape,
 // never on the number of threads, and segments are merged in order, so the result's bits depend on
-// neither.
+// neither. A segment ends where rope_shift changes too: its pages are read with one query.
 //
 // Also lists where each slice's new keys and values go. Built once per pass and group (by one
 // thread), read by all.
@@ -28,6 +28,7 @@ class AttentionPlan {
 
   struct Segment {
     int page_begin = 0, page_end = 0;  ///< indices into the view's pages
+    Position rope_shift = 0;           ///< of all of them
   };
   /// Rows [first_row, first_row + rows) of the batch, over segments [segment_begin, segment_end) of
   /// their slice.

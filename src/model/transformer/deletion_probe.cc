@@ -50,12 +50,15 @@ double distance(const double* whole, const float* part, double scale, std::size_
 }  // namespace
 
 DeletionProbe::DeletionProbe(const LayerGroups& groups, int heads, const KernelTable& kernels,
-                             const Workspace& workspace, int threads)
+                             const Workspace& workspace, const ShiftedQueries& shifted_queries,
+                             int threads)
     : groups_(groups),
       kernels_(kernels),
       workspace_(workspace),
+      shifted_queries_(shifted_queries),
       wholes_(to_size(threads)),
-      scratch_(to_size(threads)) {
+      scratch_(to_size(threads)),
+      turned_(to_size(threads)) {
   for (std::size_t number = 0; number < groups.groups.size(); ++number) {
     if (groups.groups[number].window == 0) layer_group_ = static_cast<int>(number);
   }
@@ -69,6 +72,7 @@ DeletionProbe::DeletionProbe(const LayerGroups& groups, int heads, const KernelT
     for (std::vector<double>* part : {&whole.max, &whole.sum, &whole.length}) part->resize(group);
     whole.out.resize(group * head_dim_);
   }
+  for (auto& turned : turned_) turned.resize(group * head_dim_);
 }
 
 Status DeletionProbe::begin(const ForwardInput& input) {
@@ -156,15 +160,24 @@ void DeletionProbe::attend_run(const Run& run, int layer, int rank) {
   args.layer = groups_.layers[to_size(layer)].layer_in_group;
   args.kv_head = run.kv_head;
   args.page_count = 1;
-  args.q = workspace_.q + to_size(request.row * kv_heads_ + run.kv_head) * kv_head_floats;
+  const float* const q =
+      workspace_.q + to_size(request.row * kv_heads_ + run.kv_head) * kv_head_floats;
+  args.q = q;
   args.q_stride = static_cast<std::ptrdiff_t>(kv_head_floats) * kv_heads_;
   args.positions = workspace_.positions.data() + request.row;
   args.rows = 1;
   args.group = group_;
   args.scratch = scratch_[to_size(rank)].data();
+  Position shift = 0;
   for (int page = run.page_begin; page < run.page_end; ++page) {
     const std::size_t head = page_head(run, page);
     args.pages = view.pages.data() + page;
+    if (args.pages->rope_shift != shift) {
+      shift = args.pages->rope_shift;
+      float* turned = turned_[to_size(rank)].data();
+      shifted_queries_.turn(shift, q, group_, turned);
+      args.q = turned;
+    }
     args.first_page_number = view.first_page_number + page;
     args.max = page_max_.data() + head;
     args.sum = page_sum_.data() + head;

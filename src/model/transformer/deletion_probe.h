@@ -26,6 +26,7 @@
 #include "kernels/kernel_table.h"
 #include "model/transformer/forward_input.h"
 #include "model/transformer/layer_groups.h"
+#include "model/transformer/shifted_queries.h"
 #include "model/transformer/workspace.h"
 #include "sys/memory.h"
 #include "sys/thread_team.h"
@@ -40,7 +41,7 @@ class DeletionProbe {
 
   /// All references outlive this object.
   DeletionProbe(const LayerGroups& groups, int heads, const KernelTable& kernels,
-                const Workspace& workspace, int threads);
+                const Workspace& workspace, const ShiftedQueries& shifted_queries, int threads);
 
   /// REQUIRES: probes are within their slices, one PageAttention per page.
   Status begin(const ForwardInput& input);
@@ -95,6 +96,7 @@ class DeletionProbe {
   const LayerGroups& groups_;
   const KernelTable& kernels_;
   const Workspace& workspace_;
+  const ShiftedQueries& shifted_queries_;
   int layer_group_ = -1;  ///< the one without a window; -1 where every layer has one
   int kv_heads_ = 0;
   int group_ = 0;  ///< query heads per kv head
@@ -107,9 +109,10 @@ class DeletionProbe {
   std::vector<float> page_max_, page_sum_, page_out_;
   // Of each run: max and sum [run][group], out [run][group][head_dim].
   std::vector<double> run_max_, run_sum_, run_out_;
-  std::vector<Tally> tallies_;            ///< by cell; each written by one member at a time
-  std::vector<Whole> wholes_;             ///< by rank
-  std::vector<AnonymousMemory> scratch_;  ///< by rank
+  std::vector<Tally> tallies_;              ///< by cell; each written by one member at a time
+  std::vector<Whole> wholes_;               ///< by rank
+  std::vector<AnonymousMemory> scratch_;    ///< by rank
+  std::vector<std::vector<float>> turned_;  ///< by rank: a row's queries, turned by a shift
 };
 
 }  // namespace memdecay

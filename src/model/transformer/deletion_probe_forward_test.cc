@@ -4,100 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
+#include "model/transformer/paged_model_for_test.h"
 #include "model/transformer/random_model_for_test.h"
 #include "model/transformer/reference_forward_for_test.h"
-#include "model/transformer/transformer.h"
 
 namespace memdecay {
 namespace {
-
-std::size_t to_size(int value) {
-  return static_cast<std::size_t>(value);
-}
-
-std::vector<TokenId> random_tokens(int count, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  std::vector<TokenId> tokens(to_size(count));
-  for (TokenId& token : tokens) token = static_cast<TokenId>(random() % 50);
-  return tokens;
-}
-
-/// A model with its team, and sequences whose pages may be sealed before they are full.
-class ProbedModel {
- public:
-  ProbedModel(std::span<const std::byte> model, Precision precision, int threads)
-      : file_(GgufFile::from_bytes(model, "test model").value()),
-        config_(ModelConfig::read(file_).value()),
-        team_(threads) {
-    const ModelTensors tensors = ModelTensors::find(file_, config_).value();
-    weights_ = load_weights(file_, config_, tensors, precision, team_).value();
-    const bool exact = precision == Precision::kExact;
-    groups_ = make_layer_groups(config_, 32, exact ? KvFormat::kF32 : KvFormat::kF16);
-    transformer_ =
-        Transformer::create(config_, *weights_, groups_, best_kernels(), team_, {256, 64}).value();
-  }
-
-  struct Sequence {
-    std::vector<std::vector<std::vector<std::byte>>> slabs;  // by layer group, by page
-    std::vector<std::vector<KvPageRef>> refs;
-    std::vector<PagedKvView> views;
-    int size = 0;
-  };
-
-  /// Makes room for `rows` more tokens: in a new page where `seal`, else in the last one first.
-  SequenceSlice append(Sequence& sequence, int first_row, int rows, bool seal) const {
-    SequenceSlice slice;
-    slice.first_row = first_row;
-    slice.rows = rows;
-    slice.first_position = sequence.size;
-    sequence.slabs.resize(groups_.groups.size());
-    sequence.refs.resize(groups_.groups.size());
-    sequence.views.clear();
-    for (std::size_t number = 0; number < groups_.groups.size(); ++number) {
-      const KvPageLayout& layout = groups_.groups[number].layout;
-      std::vector<KvPageRef>& refs = sequence.refs[number];
-      bool fresh = seal;
-      for (int left = rows; left > 0; fresh = true) {
-        if (fresh || refs.empty()) {
-          std::vector<std::byte>& slab = sequence.slabs[number].emplace_back(layout.page_bytes());
-          refs.push_back({slab.data(), sequence.size + rows - left, 0, layout.format});
-        }
-        const int more = std::min(left, layout.page_tokens - refs.back().filled);
-        refs.back().filled += more;
-        left -= more;
-      }
-      sequence.views.push_back({&layout, refs, 0});
-    }
-    sequence.size += rows;
-    slice.views = sequence.views;
-    return slice;
-  }
-
-  void forward(std::span<const TokenId> tokens, std::span<const SequenceSlice> slices) {
-    ASSERT_TRUE(transformer_->forward({tokens, slices}).ok());
-  }
-
-  /// Logits of the last forward().
-  std::vector<float> logits(int rows) {
-    std::vector<int> all(to_size(rows));
-    for (int row = 0; row < rows; ++row) all[to_size(row)] = row;
-    const auto logits = transformer_->logits(all);
-    return {logits.begin(), logits.end()};
-  }
-
-  const GgufFile& file() const { return file_; }
-  const ModelConfig& config() const { return config_; }
-
- private:
-  GgufFile file_;
-  ModelConfig config_;
-  ThreadTeam team_;
-  std::unique_ptr<ModelWeights> weights_;
-  LayerGroups groups_;
-  std::unique_ptr<Transformer> transformer_;
-};
 
 double length(const double* x, std::size_t n) {
   double square = 0;
@@ -109,7 +22,7 @@ double length(const double* x, std::size_t n) {
 /// without a window.
 class NaiveEvidence {
  public:
-  NaiveEvidence(ProbedModel& model, std::span<const TokenId> tokens, std::size_t position,
+  NaiveEvidence(PagedModel& model, std::span<const TokenId> tokens, std::size_t position,
                 std::span<const KvPageRef> pages)
       : config_(model.config()), position_(position), pages_(pages), evidence_(pages.size()) {
     ReferenceForward reference(model.file(), config_);
@@ -173,7 +86,7 @@ class DeletionProbeForwardTest : public testing::TestWithParam<const char*> {
 
 // Chunks that seal their last page partly filled, then a decode step into a page of its own.
 TEST_P(DeletionProbeForwardTest, EqualsDeletingPagesFromTheNaivePass) {
-  ProbedModel model(model_, Precision::kExact, 2);
+  PagedModel model(model_, Precision::kExact, 2);
   const auto tokens = random_tokens(150, 22);
   struct Pass {
     int rows, row;
@@ -181,7 +94,7 @@ TEST_P(DeletionProbeForwardTest, EqualsDeletingPagesFromTheNaivePass) {
   };
   const Pass passes[] = {
       {40, -1, false}, {13, 4, true}, {70, 33, true}, {26, -1, false}, {1, -1, true}};
-  ProbedModel::Sequence sequence;
+  PagedModel::Sequence sequence;
   for (const Pass& pass : passes) {
     const auto begin = to_size(sequence.size);
     SequenceSlice slice = model.append(sequence, 0, pass.rows, pass.seal);
@@ -211,8 +124,8 @@ struct MixedRun {
 };
 
 MixedRun mixed_run(std::span<const std::byte> bytes, int threads, bool probing) {
-  ProbedModel model(bytes, Precision::kFast, threads);
-  ProbedModel::Sequence sequences[3];
+  PagedModel model(bytes, Precision::kFast, threads);
+  PagedModel::Sequence sequences[3];
   MixedRun run;
   const int rows_of[3][4] = {{90, 1, 1, 1}, {17, 30, 1, 1}, {1, 1, 100, 1}};
   for (int step = 0; step < 4; ++step) {

@@ -64,6 +64,15 @@ struct Sequence {
     return to_size(((layer * shape.kv_heads + kv_head) * tokens + token) * shape.head_dim);
   }
 
+  /// What ShiftedQueries wants to know of a model. A part of each head turns.
+  ModelConfig config() const {
+    ModelConfig config;
+    config.head_dim = shape.head_dim;
+    config.rope.dimensions = shape.head_dim / 4 * 2;
+    config.rope.order = RopeOrder::kHalves;
+    return config;
+  }
+
   /// Writes keys and values into the pages.
   void store() {
     const KvPageLayout& layout = groups.groups[0].layout;
@@ -91,17 +100,34 @@ struct Sequence {
   PagedKvView view;
 };
 
+/// A query turned by -shift.
+std::vector<double> turned(const Sequence& s, const float* q, Position shift) {
+  std::vector<double> x(q, q + s.shape.head_dim);
+  const std::vector<double> frequencies = rope_frequencies(s.config().rope, {});
+  for (std::size_t pair = 0; pair < frequencies.size() && shift != 0; ++pair) {
+    double& a = x[pair];
+    double& b = x[pair + frequencies.size()];
+    const double cos = std::cos(-shift * frequencies[pair]);
+    const double sin = std::sin(-shift * frequencies[pair]);
+    const double first = a * cos - b * sin;
+    b = a * sin + b * cos;
+    a = first;
+  }
+  return x;
+}
+
 /// One head's attention, page by page: sums of weights and of weighted values.
 struct NaiveHead {
   NaiveHead(const Sequence& s, int layer, int row, int head)
       : sums(s.refs.size()), outs(s.refs.size(), std::vector<double>(to_size(s.shape.head_dim))) {
     const int kv_head = head / (s.shape.heads / s.shape.kv_heads);
-    const float* q = s.q.data() + to_size((row * s.shape.heads + head) * s.shape.head_dim);
+    const float* of_row = s.q.data() + to_size((row * s.shape.heads + head) * s.shape.head_dim);
     std::vector<double> scores;
     for (int token = 0; token <= s.tokens - s.rows + row; ++token) {
       double score = 0;
+      const auto q = turned(s, of_row, s.refs[to_size(s.page_of_token[to_size(token)])].rope_shift);
       for (std::size_t d = 0; d < outs[0].size(); ++d)
-        score += double{q[d]} * double{s.keys[s.at(layer, kv_head, token) + d]};
+        score += q[d] * double{s.keys[s.at(layer, kv_head, token) + d]};
       scores.push_back(score);
     }
     const double max = *std::max_element(scores.begin(), scores.end());
@@ -190,8 +216,11 @@ void run_probe(const std::vector<const Sequence*>& sequences, const std::vector<
   }
   workspace.q = q.data();
   const Sequence& first = *sequences[0];
-  DeletionProbe probe(first.groups, first.shape.heads, kernels, workspace, threads);
+  ShiftedQueries shifted_queries(first.config(), {}, kernels);
+  DeletionProbe probe(first.groups, first.shape.heads, kernels, workspace, shifted_queries,
+                      threads);
   ThreadTeam team(threads);
+  shifted_queries.begin({{}, slices}, first.groups);
   ASSERT_TRUE(probe.begin({{}, slices}).ok());
   team.run([&](ThreadTeam::Member& member) {
     for (int layer = 0; layer < first.shape.layers; ++layer) {
@@ -266,6 +295,22 @@ TEST(DeletionProbeTest, EqualsDeletingEachPage) {
       }
     }
   }
+}
+
+TEST(DeletionProbeTest, PagesThatMovedAreMeasuredWhereTheyAre) {
+  const Shape shape{2, 6, 2, 64, 32, KvFormat::kF16};
+  Sequence sequence(shape, ragged(40, 32), 3, 8);
+  for (std::size_t page = 2; page < 38; ++page)
+    sequence.refs[page].rope_shift = page < 20 ? -64 : page % 3 == 0 ? -5000 : -777;
+  sequence.store();
+  for (const KernelTable* kernels : supported_kernels())
+    expect_near(probe_one(sequence, 1, 1, 0, 2, *kernels).pages,
+                naive_evidence(sequence, 1, {0, 1}), 1e-4F);
+  const Probed moved = probe_one(sequence, 1, 1, 0, 1);
+  expect_same_bits(probe_one(sequence, 1, 1, 0, 3).pages, moved.pages);
+  for (KvPageRef& page : sequence.refs) page.rope_shift = 0;
+  EXPECT_GT(std::abs(probe_one(sequence, 1, 1, 0).pages[25].mean_mass - moved.pages[25].mean_mass),
+            1e-4F);
 }
 
 TEST(DeletionProbeTest, MassSumsToOneAndPagesNotVisibleHaveNone) {
@@ -401,7 +446,8 @@ TEST(DeletionProbeTest, LayersWithAWindowAreSkippedAndNotCounted) {
   slice.views = views;
   slice.probe = &page_probe;
   const Workspace workspace;
-  DeletionProbe probe(groups, shape.heads, best_kernels(), workspace, 1);
+  const ShiftedQueries shifted_queries(sequence.config(), {}, best_kernels());
+  DeletionProbe probe(groups, shape.heads, best_kernels(), workspace, shifted_queries, 1);
   ASSERT_TRUE(probe.begin({{}, std::span(&slice, 1)}).ok());
   const bool expected[] = {false, false, false, true};
   for (int layer = 0; layer < 4; ++layer) EXPECT_EQ(probe.probes(layer), expected[layer]) << layer;

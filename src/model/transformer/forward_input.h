@@ -30,7 +30,7 @@ struct PageAttention {
 struct PageProbe {
   int row = -1;  ///< within the slice; -1 for its last
   int stride = 1;
-  int phase = 0;                  ///< 0 <= phase < stride
+  int phase = 0;                   ///< 0 <= phase < stride
   std::span<PageAttention> pages;  ///< out, one per page of the view of the group without a window
   /// Out: query heads over all probed layers; 0 where the phase met no layer, and then the evidence
   /// is zero and says nothing. Passes join exactly: means by heads, maxima by their maximum.
@@ -45,7 +45,11 @@ inline constexpr float kMaxDeletionError = 16.0F;
 struct SequenceSlice {
   int first_row = 0;
   int rows = 0;
-  Position first_position = 0;         ///< row first_row + i has position first_position + i
+  Position first_position = 0;  ///< row first_row + i has position first_position + i
+  /// Positions that were closed before the slice: its rows are rotated by position - rope_offset,
+  /// and so are keys of pages that have rope_shift 0 from here on. Layers with a window, which have
+  /// no gaps, rotate by the position itself.
+  Position rope_offset = 0;
   std::span<const PagedKvView> views;  ///< one per layer group
   /// Optional out, one per layer group, each [pages of the view]: attention mass that each page got
   /// from this slice's queries, summed over rows, heads and the group's layers (the total is rows *

@@ -86,8 +86,8 @@ float key_similarity(const KvPageLayout& layout, std::span<const float> page_sum
     }
     if (square > 0.0) similarity += product / std::sqrt(square);
   }
-  return static_cast<float>(similarity /
-                            (static_cast<double>(page_sum.size() / head_dim) * tokens));
+  const std::size_t heads = page_sum.size() / head_dim;
+  return static_cast<float>(similarity / (static_cast<double>(heads) * tokens));
 }
 
 void key_similarities(const PagedKvView& view, std::span<float> out) {

@@ -23,16 +23,19 @@ void grow(std::vector<float>& buffer, std::size_t size) {
 }  // namespace
 
 PagedAttention::PagedAttention(const LayerGroups& groups, int heads, const KernelTable& kernels,
-                               Workspace& workspace, int threads)
+                               Workspace& workspace, const ShiftedQueries& shifted_queries,
+                               int threads)
     : groups_(groups),
       kernels_(kernels),
       workspace_(workspace),
+      shifted_queries_(shifted_queries),
       group_(heads / groups.groups[0].layout.kv_heads),
       head_dim_(groups.groups[0].layout.head_dim),
       kv_heads_(groups.groups[0].layout.kv_heads),
       plans_(groups.groups.size()),
       own_(to_size(threads)),
       scratch_(to_size(threads)),
+      turned_(to_size(threads)),
       block_mass_(groups.groups.size()) {}
 
 const AttentionPlan& PagedAttention::plan_of(int layer) const {
@@ -65,6 +68,9 @@ Status PagedAttention::begin(const ForwardInput& input) {
         scratch_bytes, kernels_.attention_scratch_bytes(group.layout, kAttentionRowBlock, group_));
     if (wants_mass_)
       block_mass_[number].assign(to_size(plan.row_blocks() * kv_heads_ * plan.max_pages()), 0.0F);
+  }
+  if (shifted_queries_.any()) {
+    for (auto& turned : turned_) grow(turned, to_size(kAttentionRowBlock * group_ * head_dim_));
   }
   reserve(split_, split_slots, kSplitRows);
   for (Partials& own : own_) reserve(own, segments, kAttentionRowBlock);
@@ -126,25 +132,24 @@ void PagedAttention::attend_item(const AttentionPlan::Item& item, int layer, int
   const LayerGroups::Place place = groups_.layers[to_size(layer)];
   const PagedKvView& view = view_of(item.slice, layer);
   const auto segments = plan_of(layer).segments(item.slice);
-  const std::ptrdiff_t row_stride = std::ptrdiff_t{kv_heads_} * group_ * head_dim_;
   AttentionArgs args;
   args.layout = &layout_of(layer);
   args.layer = place.layer_in_group;
   args.kv_head = item.kv_head;
   args.window = groups_.groups[place.group.index()].window;
-  args.q = workspace_.q + item.first_row * row_stride +
-           std::ptrdiff_t{item.kv_head} * group_ * head_dim_;
-  args.q_stride = row_stride;
   args.positions = workspace_.positions.data() + item.first_row;
   args.rows = item.rows;
   args.group = group_;
   args.scratch = scratch_[to_size(rank)].data();
   Partials& partials = item.whole ? own_[to_size(rank)] : split_;
   const int capacity = item.whole ? kAttentionRowBlock : kSplitRows;
+  Position shift = 0;
+  point_to_queries(item, shift, rank, args);
   for (int number = item.segment_begin; number < item.segment_end; ++number) {
     const AttentionPlan::Segment& segment = segments[to_size(number)];
     const int slot = item.whole ? number : item.partial_slot;
     const PartialView partial = partial_view(partials, slot, capacity);
+    if (segment.rope_shift != shift) point_to_queries(item, shift = segment.rope_shift, rank, args);
     args.pages = view.pages.data() + segment.page_begin;
     args.page_count = segment.page_end - segment.page_begin;
     args.first_page_number = view.first_page_number + segment.page_begin;
@@ -158,6 +163,21 @@ void PagedAttention::attend_item(const AttentionPlan::Item& item, int layer, int
   const AttentionPlan::Merge rows{
       item.slice, item.kv_head, item.first_row, item.rows, item.segment_end, 0, item.row_block};
   merge_partials(partials, rows, capacity, layer, own_[to_size(rank)].scales);
+}
+
+/// Points args at the item's queries as pages with this shift see them.
+void PagedAttention::point_to_queries(const AttentionPlan::Item& item, Position shift, int rank,
+                                      AttentionArgs& args) {
+  const std::ptrdiff_t head_row = std::ptrdiff_t{group_} * head_dim_;
+  const std::ptrdiff_t row_stride = kv_heads_ * head_row;
+  args.q = workspace_.q + item.first_row * row_stride + item.kv_head * head_row;
+  args.q_stride = row_stride;
+  if (shift == 0) return;
+  float* turned = turned_[to_size(rank)].data();
+  for (int row = 0; row < item.rows; ++row)
+    shifted_queries_.turn(shift, args.q + row * row_stride, group_, turned + row * head_row);
+  args.q = turned;
+  args.q_stride = head_row;
 }
 
 bool PagedAttention::needs_merge(int layer) const {

@@ -12,6 +12,7 @@
 #include "model/transformer/attention_plan.h"
 #include "model/transformer/forward_input.h"
 #include "model/transformer/layer_groups.h"
+#include "model/transformer/shifted_queries.h"
 #include "model/transformer/workspace.h"
 #include "sys/memory.h"
 #include "sys/thread_team.h"
@@ -22,7 +23,7 @@ class PagedAttention {
  public:
   /// All references outlive this object.
   PagedAttention(const LayerGroups& groups, int heads, const KernelTable& kernels,
-                 Workspace& workspace, int threads);
+                 Workspace& workspace, const ShiftedQueries& shifted_queries, int threads);
 
   Status begin(const ForwardInput& input);
   /// Writes K and V of all rows into their pages.
@@ -40,6 +41,8 @@ class PagedAttention {
   const KvPageLayout& layout_of(int layer) const;
   const PagedKvView& view_of(int slice, int layer) const;
   void attend_item(const AttentionPlan::Item& item, int layer, int rank);
+  void point_to_queries(const AttentionPlan::Item& item, Position shift, int rank,
+                        AttentionArgs& args);
 
   /// Partial results of some segments of some rows of one kv head: max, sum [segment][rows][group],
   /// out [segment][rows][group][head_dim], page sums [segment][max_segment_pages][rows][group].
@@ -66,6 +69,7 @@ class PagedAttention {
   const LayerGroups& groups_;
   const KernelTable& kernels_;
   Workspace& workspace_;
+  const ShiftedQueries& shifted_queries_;
   const int group_;  ///< query heads per kv head
   const int head_dim_;
   const int kv_heads_;
@@ -74,9 +78,10 @@ class PagedAttention {
   bool wants_mass_ = false;
   std::vector<AttentionPlan> plans_;  ///< by layer group
   int max_segment_pages_ = 0;
-  Partials split_;                        ///< split items, by partial slot
-  std::vector<Partials> own_;             ///< by rank: the segments of one whole item
-  std::vector<AnonymousMemory> scratch_;  ///< by rank
+  Partials split_;                          ///< split items, by partial slot
+  std::vector<Partials> own_;               ///< by rank: the segments of one whole item
+  std::vector<AnonymousMemory> scratch_;    ///< by rank
+  std::vector<std::vector<float>> turned_;  ///< by rank: an item's queries, turned by a shift
   /// By layer group: [row blocks][kv heads][max pages]; each (block, head) is written by one member
   /// at a time.
   std::vector<std::vector<float>> block_mass_;

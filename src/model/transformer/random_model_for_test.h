@@ -18,7 +18,8 @@ namespace memdecay {
 struct RandomModelShape {
   std::uint32_t layers = 3, width = 64, inner = 96, heads = 6, kv_heads = 2, head_dim = 64,
                 vocab = 50;
-  std::uint32_t window = 48;  ///< gemma3 only
+  std::uint32_t window = 48;          ///< gemma3 only
+  std::uint32_t rope_dimensions = 0;  ///< of a head that turn; 0: all
   WeightType matrix_type = WeightType::kQ8_0;
   std::uint32_t context = 4096;
   /// The vocabulary, in the byte alphabet; empty: t0, t1, ... Those after it are t<number> too.
@@ -45,6 +46,8 @@ inline std::vector<std::byte> zero_model(std::string_view architecture,
       .add(prefix + "attention.layer_norm_rms_epsilon", 1e-5F)
       .add(prefix + "rope.freq_base", 10000.0F);
   if (gemma) builder.add(prefix + "attention.sliding_window", shape.window);
+  if (shape.rope_dimensions > 0)
+    builder.add(prefix + "rope.dimension_count", shape.rope_dimensions);
   std::vector<std::string> tokens = shape.pieces;
   for (std::size_t i = tokens.size(); i < shape.vocab; ++i)
     tokens.push_back("t" + std::to_string(i));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,6 +35,9 @@ class ReferenceForward {
   };
   /// Called before each attention, where set.
   std::function<void(const AttentionInput&)> on_attention;
+  /// Where the query at one position sees the key of another, or its own; empty: the key is gone.
+  /// Of layers without a window; not set: everything is where it was.
+  std::function<std::optional<Position>(std::size_t query, std::size_t key)> place;
 
   ReferenceForward(const GgufFile& file, const ModelConfig& config)
       : config_(config), tensors_(ModelTensors::find(file, config).value()) {}
@@ -78,7 +82,8 @@ class ReferenceForward {
         max = std::max(max, scores.back());
       }
       for (std::size_t t = first; t <= input.position; ++t) {
-        const bool gone = t >= without.begin && t < without.end;
+        const bool gone = (t >= without.begin && t < without.end) ||
+                          (moves(input.layer) && !place(input.position, t).has_value());
         sum += scores[t - first] = gone ? 0.0 : std::exp(scores[t - first] - max);
       }
       for (std::size_t t = first; t <= input.position && sum > 0; ++t) {
@@ -126,15 +131,24 @@ class ReferenceForward {
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];
   }
 
-  /// Per head: optional norm, then rotation by the position.
-  void prepare_heads(Vector& x, const GgufTensor& head_norm, int layer, Position position) {
+  bool moves(int layer) const { return place && !config_.is_sliding(layer); }
+
+  void norm_heads(Vector& x, const GgufTensor& head_norm) {
+    const auto dim = static_cast<std::ptrdiff_t>(config_.head_dim);
+    for (auto head = x.begin(); config_.has_qk_norm && head != x.end(); head += dim) {
+      const Vector part = norm(Vector(head, head + dim), head_norm);
+      std::copy(part.begin(), part.end(), head);
+    }
+  }
+
+  /// Each head turned by the position.
+  Vector rotated(const Vector& heads, int layer, Position position) const {
+    Vector x = heads;
     const auto dim = static_cast<std::size_t>(config_.head_dim);
     const RopeParameters& rope = config_.rope_of(layer);
     const Vector frequencies = rope_frequencies(rope, tensors_.rope_divisors());
     for (std::size_t head = 0; head < x.size() / dim; ++head) {
-      Vector part(x.begin() + static_cast<std::ptrdiff_t>(head * dim),
-                  x.begin() + static_cast<std::ptrdiff_t>((head + 1) * dim));
-      if (config_.has_qk_norm) part = norm(part, head_norm);
+      double* const part = x.data() + head * dim;
       for (std::size_t pair = 0; pair < frequencies.size(); ++pair) {
         const bool halves = rope.order == RopeOrder::kHalves;
         double& a = part[halves ? pair : 2 * pair];
@@ -144,8 +158,20 @@ class ReferenceForward {
         b = a * std::sin(angle) + b * std::cos(angle);
         a = turned;
       }
-      std::copy(part.begin(), part.end(), x.begin() + static_cast<std::ptrdiff_t>(head * dim));
     }
+    return x;
+  }
+
+  /// Keys as the query at one position sees them.
+  std::vector<Vector> seen_keys(const std::vector<Vector>& k, int layer, std::size_t query) const {
+    std::vector<Vector> seen = k;
+    for (std::size_t key = 0; key < k.size(); ++key)
+      seen[key] = rotated(k[key], layer, seen_at(layer, query, key));
+    return seen;
+  }
+  Position seen_at(int layer, std::size_t query, std::size_t key) const {
+    const auto own = static_cast<Position>(key);
+    return moves(layer) && key <= query ? place(query, key).value_or(own) : own;
   }
 
   double activate(double x) const {
@@ -167,11 +193,15 @@ class ReferenceForward {
         add(k.back(), cached(t.key_bias));
         add(v.back(), cached(t.value_bias));
       }
-      prepare_heads(q.back(), t.query_norm, layer, static_cast<Position>(position));
-      prepare_heads(k.back(), t.key_norm, layer, static_cast<Position>(position));
+      norm_heads(q.back(), t.query_norm);
+      norm_heads(k.back(), t.key_norm);
     }
+    std::vector<Vector> keys =
+        seen_keys(k, layer, 0);  // while nothing moves, all queries see these
     for (std::size_t position = 0; position < x.size(); ++position) {
-      const AttentionInput input{layer, position, q[position], k, v};
+      if (moves(layer)) keys = seen_keys(k, layer, position);
+      const Vector query = rotated(q[position], layer, seen_at(layer, position, position));
+      const AttentionInput input{layer, position, query, keys, v};
       if (on_attention) on_attention(input);
       Vector out = multiply(t.attention_output, attend(input));
       add(x[position], config_.has_post_norms ? norm(out, t.post_attention_norm) : out);

@@ -12,14 +12,15 @@ RopeAngles::RopeAngles(const ModelConfig& config, std::span<const float> divisor
   }
 }
 
-void RopeAngles::compute(std::span<const Position> positions) {
+void RopeAngles::compute(std::span<const Position> virtual_places,
+                         std::span<const Position> positions) {
   rows_ = positions.size();
   const std::size_t size = sets_.size() * rows_ * static_cast<std::size_t>(pairs_);
   cos_.resize(size);
   sin_.resize(size);
   std::size_t at = 0;
   for (const Set& set : sets_) {
-    for (const Position position : positions) {
+    for (const Position position : &set == &sets_[0] ? virtual_places : positions) {
       for (const double frequency : set.frequencies) {
         const double angle = frequency * position;
         cos_[at] = static_cast<float>(set.magnitude * std::cos(angle));

@@ -20,7 +20,9 @@ class RopeAngles {
   RopeAngles(const ModelConfig& config, std::span<const float> divisors);
 
   int pairs() const { return pairs_; }
-  void compute(std::span<const Position> positions);
+  /// Rows of global layers turn by `virtual_places`, of windowed ones by `positions`; alike until
+  /// gaps are closed. REQUIRES: as many of each.
+  void compute(std::span<const Position> virtual_places, std::span<const Position> positions);
   /// [pairs] of one row of the last compute().
   const float* cos(int set, int row) const { return cos_.data() + offset(set, row); }
   const float* sin(int set, int row) const { return sin_.data() + offset(set, row); }

@@ -41,8 +41,9 @@ Transformer::Transformer(const ModelConfig& config, const ModelWeights& weights,
       kernels_(kernels),
       team_(team),
       workspace_(std::move(workspace)),
-      attention_(groups, config.heads, kernels, workspace_, team.size()),
-      probe_(groups, config.heads, kernels, workspace_, team.size()),
+      shifted_queries_(config, weights.rope_divisors, kernels),
+      attention_(groups, config.heads, kernels, workspace_, shifted_queries_, team.size()),
+      probe_(groups, config.heads, kernels, workspace_, shifted_queries_, team.size()),
       angles_(config, weights.rope_divisors) {}
 
 Status Transformer::forward(const ForwardInput& input) {
@@ -51,11 +52,15 @@ Status Transformer::forward(const ForwardInput& input) {
   int row = 0;
   for (const SequenceSlice& slice : input.slices) {
     MEMDECAY_CHECK(slice.first_row == row && slice.views.size() == groups_.groups.size());
-    for (int i = 0; i < slice.rows; ++i)
-      workspace_.positions[to_size(row++)] = slice.first_position + i;
+    for (int i = 0; i < slice.rows; ++i, ++row) {
+      workspace_.positions[to_size(row)] = slice.first_position + i;
+      workspace_.virtual_places[to_size(row)] = slice.first_position + i - slice.rope_offset;
+    }
   }
   MEMDECAY_CHECK(row == rows_);
-  angles_.compute(std::span(workspace_.positions).first(to_size(rows_)));
+  angles_.compute(std::span(workspace_.virtual_places).first(to_size(rows_)),
+                  std::span(workspace_.positions).first(to_size(rows_)));
+  shifted_queries_.begin(input, groups_);
   MEMDECAY_RETURN_IF_ERROR(attention_.begin(input));
   MEMDECAY_RETURN_IF_ERROR(probe_.begin(input));
   team_.run([&](Member& member) { run_layers(member, input); });

@@ -11,7 +11,8 @@
 // of threads, on how a prompt was cut into passes, on who else is in the batch, nor on where pages
 // lie. The same bits come out. Knows no cache policy: it writes K and V where the views say and
 // reads what they show. A slice may ask for evidence about its pages (PageProbe), which costs time
-// and changes no bit of the results.
+// and changes no bit of the results. Pages may have moved virtually (KvPageRef::rope_shift): then
+// queries are turned instead of keys.
 //
 // Methods: pre-norm transformer with grouped-query attention (Ainslie et al. 2023), rotary
 // positions (Su et al. 2021), gated feed-forward (Shazeer 2020). One caller at a time; results stay
@@ -27,6 +28,7 @@
 #include "model/transformer/model_weights.h"
 #include "model/transformer/paged_attention.h"
 #include "model/transformer/rope_angles.h"
+#include "model/transformer/shifted_queries.h"
 #include "model/transformer/workspace.h"
 #include "sys/thread_team.h"
 
@@ -100,6 +102,7 @@ class Transformer {
   const KernelTable& kernels_;
   ThreadTeam& team_;
   Workspace workspace_;
+  ShiftedQueries shifted_queries_;
   PagedAttention attention_;
   DeletionProbe probe_;
   RopeAngles angles_;

@@ -63,7 +63,8 @@ class Bench {
       auto& refs = pages.refs.emplace_back();
       for (std::size_t i = 0; i < order.size(); ++i) {
         refs.push_back({slab.data() + order[i] * group.layout.page_bytes(),
-                        static_cast<Position>(i) * group.layout.page_tokens, 0});
+                        static_cast<Position>(i) * group.layout.page_tokens, 0,
+                        group.layout.format});
       }
     }
     return pages;

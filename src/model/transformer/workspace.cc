@@ -35,6 +35,7 @@ Result<Workspace> Workspace::create(const ModelConfig& config, const KernelTable
   w.max_rows = max_rows;
   w.max_logit_rows = max_logit_rows;
   w.positions.resize(static_cast<std::size_t>(max_rows));
+  w.virtual_places.resize(static_cast<std::size_t>(max_rows));
   const int query_width = config.heads * config.head_dim;
   const int kv_width = config.kv_heads * config.head_dim;
   const int widest = std::max({config.embedding_length, query_width, config.feed_forward_length});

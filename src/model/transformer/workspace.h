@@ -33,7 +33,8 @@ struct Workspace {
   float* logits = nullptr;      ///< [logit rows, vocab_size]
   float* head_input = nullptr;  ///< [logit rows, embedding_length]
   std::byte* quantized = nullptr;  ///< activations of the widest matrix input, for max_rows columns
-  std::vector<Position> positions;  ///< [rows]
+  std::vector<Position> positions;       ///< [rows]
+  std::vector<Position> virtual_places;  ///< [rows]: positions less what was closed before them
 
   std::size_t bytes() const { return memory.size(); }
   AnonymousMemory memory;

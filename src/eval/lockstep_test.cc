@@ -1,0 +1,105 @@
+#include "eval/lockstep.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "engine/model_file_for_test.h"
+
+namespace memdecay {
+namespace {
+
+constexpr int kTokens = 600;
+
+PromptLabels plain_labels() {
+  PromptLabels labels;
+  RegionSpan span;
+  span.tokens = {0, kTokens};
+  span.region = Region::kRecent;
+  labels.regions = {span};
+  labels.exact.assign(kTokens, 0);
+  labels.phases.assign(kTokens, QueryPhase::kAct);
+  return labels;
+}
+
+class LockstepTest : public testing::Test {
+ protected:
+  LockstepTest() {
+    EngineOptions options = file_.options();
+    options.context_tokens = 4096;
+    engine_ = ModelFile::engine(options);
+    judged_.assign(kTokens, 0);
+    for (int i = 0; i < kTokens; ++i) judged_[static_cast<std::size_t>(i)] = i % 50 >= 30 ? 1 : 0;
+  }
+  SessionOptions memory(const char* policy, KvForms forms, std::uint64_t pages) const {
+    SessionOptions options;
+    options.policy = policy;
+    options.kv_forms = forms;
+    if (pages > 0) {
+      options.budget_bytes =
+          pages * PagePool::stride_bytes_for(engine_->cache().groups()[0].layout);
+    }
+    return options;
+  }
+  struct Seen {
+    std::set<Position> positions;
+    double difference = 0;
+  };
+  std::vector<Seen> play(const std::vector<SessionOptions>& memories) {
+    const auto lockstep = Lockstep::open(*engine_, memories).value();
+    std::vector<Seen> seen(memories.size());
+    const auto tokens = random_prompt(kTokens, 3);
+    const Status status = lockstep->play(
+        tokens, plain_labels(), judged_, 24,
+        [&](const ComparedToken& token) {
+          Seen& one = seen[token.memory];
+          EXPECT_TRUE(one.positions.insert(token.position).second);
+          EXPECT_EQ(token.token, tokens[static_cast<std::size_t>(token.position)]);
+          for (std::size_t i = 0; i < token.logits.size(); ++i)
+            one.difference +=
+                std::abs(static_cast<double>(token.logits[i] - token.reference_logits[i]));
+        },
+        [] {});
+    EXPECT_TRUE(status.ok()) << status.message();
+    for (std::size_t i = 0; i < memories.size(); ++i)
+      EXPECT_EQ(lockstep->session(i).tokens().size(), static_cast<std::size_t>(kTokens));
+    return seen;
+  }
+  ModelFile file_{"llama", RandomModelShape{}};
+  std::unique_ptr<Engine> engine_;
+  std::vector<std::uint8_t> judged_;
+};
+
+TEST_F(LockstepTest, EveryJudgedTokenIsComparedOnceInEveryMemory) {
+  const auto seen = play({memory("window", KvForms::kF16, 12), memory("lru", KvForms::kAuto, 12)});
+  std::set<Position> expected;
+  for (int i = 0; i < kTokens; ++i)
+    if (judged_[static_cast<std::size_t>(i)] != 0) expected.insert(i);
+  for (const Seen& one : seen) EXPECT_EQ(one.positions, expected);
+}
+
+TEST_F(LockstepTest, AMemoryThatForgetsNothingIsTheReference) {
+  const auto seen = play({memory("none", KvForms::kF16, 0), memory("window", KvForms::kF16, 12)});
+  EXPECT_EQ(seen[0].difference, 0.0);
+  EXPECT_GT(seen[1].difference, 0.0);
+}
+
+TEST_F(LockstepTest, NeighboursDoNotChangeWhatAMemorySays) {
+  const auto alone = play({memory("h2o", KvForms::kAuto, 14)});
+  const auto together =
+      play({memory("window", KvForms::kInt8, 20), memory("h2o", KvForms::kAuto, 14),
+            memory("random", KvForms::kF16, 12)});
+  EXPECT_EQ(alone[0].difference, together[1].difference);
+}
+
+TEST_F(LockstepTest, ABudgetThatCannotHoldItsNewestPagesIsRefused) {
+  const std::vector<SessionOptions> memories = {memory("window", KvForms::kF16, 3)};
+  const auto lockstep = Lockstep::open(*engine_, memories).value();
+  const auto tokens = random_prompt(kTokens, 3);
+  const Status status = lockstep->play(
+      tokens, plain_labels(), judged_, 24, [](const ComparedToken&) {}, [] {});
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace memdecay

@@ -1,0 +1,44 @@
+#include "eval/memory_cell.h"
+
+#include <gtest/gtest.h>
+
+namespace memdecay {
+namespace {
+
+TEST(CellBudget, SharesAndBytes) {
+  EXPECT_DOUBLE_EQ(parse_cell_budget("12.5%").value().share, 0.125);
+  EXPECT_EQ(parse_cell_budget("12.5%").value().text, "12.5%");
+  EXPECT_EQ(parse_cell_budget("2MiB").value().bytes, 2U << 20);
+  EXPECT_DOUBLE_EQ(parse_cell_budget("100%").value().share, 1.0);
+  for (const char* bad : {"0%", "101%", "-5%", "x%", "%", "nan%", "", "12 potatoes"})
+    EXPECT_EQ(parse_cell_budget(bad).status().code(), StatusCode::kInvalidArgument) << bad;
+}
+
+TEST(MemoryCell, AShareIsOfWhatIsNotProtected) {
+  MemoryCell cell{"window+prefix", "int4", parse_cell_budget("25%").value()};
+  const SessionOptions options = cell.options(1000, 9000).value();
+  EXPECT_EQ(options.budget_bytes, 1000U + 2000U);
+  EXPECT_EQ(options.policy, "window");
+  EXPECT_EQ(options.protect_prefix, true);
+  EXPECT_EQ(options.kv_forms, KvForms::kInt4);
+  cell.budget = parse_cell_budget("500").value();
+  EXPECT_EQ(cell.options(1000, 9000)->budget_bytes, 500U);
+}
+
+TEST(MemoryCell, NoneStandsOnceAFormat) {
+  const auto cells = make_cells({"none", "lru"}, {"fp16", "int8"}, {"50%", "25%"}).value();
+  ASSERT_EQ(cells.size(), 2U + 4U);
+  EXPECT_EQ(cells[0].policy, "none");
+  EXPECT_TRUE(cells[0].budget.text.empty());
+  EXPECT_EQ(cells[0].options(1, 2)->budget_bytes, KvBudget::kUnlimited);
+  EXPECT_EQ(cells[5].budget.text, "25%");
+}
+
+TEST(MemoryCell, UnknownNamesAreRefused) {
+  EXPECT_FALSE(make_cells({"best"}, {"fp16"}, {"50%"}).ok());
+  EXPECT_FALSE(make_cells({"lru"}, {"int3"}, {"50%"}).ok());
+  EXPECT_FALSE(make_cells({"lru"}, {"fp16"}, {"half"}).ok());
+}
+
+}  // namespace
+}  // namespace memdecay

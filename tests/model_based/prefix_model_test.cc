@@ -1,0 +1,79 @@
+// PrefixTree against PrefixOracle: random lookups, insertions, releases, adoptions by sequences,
+// evictions and forgetting, for two tenants, with and without a window, and with one key for all.
+//
+// Two seeds a run, one fixed and one new; both are printed. MEMDECAY_SEED=N runs that one alone,
+// MEMDECAY_STEPS=N sets the number of operations per configuration.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kv/prefix_model.h"
+
+namespace memdecay {
+namespace {
+
+struct Case {
+  const char* name;
+  PrefixWorld::Shape shape;
+};
+
+std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+std::vector<std::uint64_t> seeds() {
+  const std::uint64_t given = number_from_environment("MEMDECAY_SEED", 0);
+  if (given != 0) return {given};
+  std::random_device entropy;
+  return {1, std::uint64_t{entropy()} + 2};
+}
+
+class PrefixModelTest : public testing::TestWithParam<Case> {};
+
+TEST_P(PrefixModelTest, TheTreeEqualsTheOracleAfterEveryOperation) {
+  const std::uint64_t steps = number_from_environment("MEMDECAY_STEPS", 3000);
+  for (const std::uint64_t seed : seeds()) {
+    std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+    std::mt19937_64 random(seed);
+    PrefixModel model(GetParam().shape);
+    const auto choose = [&](std::uint32_t bound) {
+      return static_cast<std::uint32_t>(random() % bound);
+    };
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      const std::string trouble = model.step(choose);
+      ASSERT_EQ(trouble, "") << "MEMDECAY_SEED=" << seed;
+    }
+    const PrefixModel::Counts& counts = model.counts();
+    std::printf(
+        "%zu pages at most, %llu whole and %llu partial hits, %llu duplicates, %llu refused\n",
+        counts.most_pages, static_cast<unsigned long long>(counts.whole_hits),
+        static_cast<unsigned long long>(counts.partial_hits),
+        static_cast<unsigned long long>(counts.present),
+        static_cast<unsigned long long>(counts.refused));
+    if (steps >= 1000) {  // the walk went everywhere
+      EXPECT_GT(counts.whole_hits, steps / 50);
+      EXPECT_GT(counts.partial_hits, steps / 100);
+      EXPECT_GT(counts.present, steps / 100);
+      EXPECT_GT(counts.evicted, steps / 100);
+      EXPECT_GT(counts.forgotten, 0U);
+      EXPECT_GT(counts.most_pages, 8U);
+    }
+    ASSERT_EQ(model.finish(), "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, PrefixModelTest,
+    testing::Values(Case{"roomy", {.pool_pages = 64}}, Case{"tight", {.budget_bytes = 150'123}},
+                    Case{"window", {.window = 20}},
+                    Case{"narrow_window_tight", {.window = 3, .budget_bytes = 200'123}},
+                    Case{"one_key", {.window = 20, .budget_bytes = 300'123, .one_key = true}}),
+    [](const auto& chosen) { return std::string(chosen.param.name); });
+
+}  // namespace
+}  // namespace memdecay
