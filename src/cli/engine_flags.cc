@@ -56,8 +56,8 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
   command.add_option("-b,--batch-size", batch_tokens_, "most tokens in one forward pass")
       ->check(whole_number(1, 8192))
       ->capture_default_str();
-  command.add_option("--page-tokens", page_tokens_, "tokens per page")
-      ->check(CLI::IsMember({16, 32, 64}))
+  command.add_option("--page-tokens", page_tokens_, "tokens per page: 16, 32 or 64")
+      ->check(CLI::IsMember({16, 32, 64}).description(""))
       ->capture_default_str();
   command
       .add_option("--precision", precision_,
