@@ -227,12 +227,12 @@ void add_eval_command(CLI::App& program, int& status) {
   command
       ->add_option("--label-noise", flags->session.label_noise,
                    "share of region spans that are labelled wrong")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_between(0.0, 1.0))
       ->capture_default_str();
   command->add_option("--seed", flags->session.seed, "of the noise and the policy random")
       ->capture_default_str();
   command->add_option("--cells-at-once", flags->session.cells_at_once, "memories in one pass")
-      ->check(CLI::Range(1, 64))
+      ->check(whole_number(1, 64))
       ->capture_default_str();
   command->add_flag("--quick", flags->quick, "two short sessions a data set");
   command->footer(

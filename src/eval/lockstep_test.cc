@@ -50,7 +50,7 @@ class LockstepTest : public testing::Test {
     std::vector<Seen> seen(memories.size());
     const auto tokens = random_prompt(kTokens, 3);
     const Status status = lockstep->play(
-        tokens, plain_labels(), judged_, 24,
+        tokens, plain_labels(), judged_, 16,
         [&](const ComparedToken& token) {
           Seen& one = seen[token.memory];
           EXPECT_TRUE(one.positions.insert(token.position).second);
