@@ -11,13 +11,12 @@
 #include "cli/engine_flags.h"
 #include "cli/exit_status.h"
 #include "cli/flag_checks.h"
-#include "core/units.h"
 #include "eval/chained_session.h"
+#include "eval/evaluation.h"
 #include "eval/html_report.h"
 #include "eval/message_tokens.h"
 #include "eval/readers/read_runs.h"
 #include "eval/results_file.h"
-#include "eval/session_eval.h"
 
 namespace memdecay {
 namespace {
@@ -57,38 +56,6 @@ class Progress {
   double told_ = -1e9;
 };
 
-ResultKey key_of(const std::string& model, const std::string& data_set, const MemoryCell& cell,
-                 const EvalFlags& flags) {
-  const double noise = flags.session.label_noise;
-  const std::string variant = noise > 0 ? fmt::format("label noise {:g} %", 100 * noise) : "";
-  return {model, cell.policy, cell.kv_format, cell.budget.text, data_set, variant};
-}
-
-/// All sessions' scores of one cell as a row.
-nlohmann::ordered_json row_of(const std::vector<CellScores>& sessions) {
-  std::vector<EpisodeScores> episodes;
-  std::vector<EpisodeSum> bytes;
-  double peak_share = 0;
-  std::int64_t evicted = 0;
-  std::map<std::string, double> kept;
-  for (const CellScores& session : sessions) {
-    episodes.insert(episodes.end(), session.episodes.begin(), session.episodes.end());
-    bytes.push_back({session.mean_bytes, 1});
-    const auto full = static_cast<double>(std::max<std::uint64_t>(1, session.full_bytes));
-    peak_share = std::max(peak_share, static_cast<double>(session.peak_bytes) / full);
-    evicted += session.evicted_tokens;
-    for (const auto& [region, share] : session.kept)
-      kept[region] += share / static_cast<double>(sessions.size());
-  }
-  nlohmann::ordered_json row = decision_metrics_json(episodes);
-  row["kv_bytes"] = metric_json(bootstrap_ratio(bytes));
-  row["peak_share_of_fp16"] = peak_share;
-  row["evicted_tokens"] = evicted;
-  row["sessions"] = sessions.size();
-  row["kept"] = kept;
-  return row;
-}
-
 Status write_report(const ResultsFile& results, const EvalFlags& flags) {
   const std::string path = flags.out + "/report.html";
   ReportHead head;
@@ -98,36 +65,6 @@ Status write_report(const ResultsFile& results, const EvalFlags& flags) {
   file.close();
   if (file) return Status();
   return make_status(StatusCode::kIoError, "\"{}\" could not be written", path);
-}
-
-/// The cells of one data set that have no row yet, over its sessions.
-Status evaluate_data_set(Engine& engine, const std::string& data_set,
-                         std::span<const ChainedSession* const> sessions,
-                         std::span<const MemoryCell> cells, const EvalFlags& flags,
-                         ResultsFile& results) {
-  std::vector<MemoryCell> missing;
-  for (const MemoryCell& cell : cells)
-    if (!results.has(key_of(flags.engine.model(), data_set, cell, flags))) missing.push_back(cell);
-  if (missing.empty()) return Status();
-  std::vector<std::vector<CellScores>> scores(missing.size());
-  Progress progress;
-  for (std::size_t i = 0; i < sessions.size(); ++i) {
-    const auto tell = [&](double share) {
-      progress.tell(fmt::format("{}, session {} of {}", data_set, i + 1, sessions.size()),
-                    (static_cast<double>(i) + share) / static_cast<double>(sessions.size()));
-    };
-    SessionEvalOptions options = flags.session;
-    options.seed += i;
-    MEMDECAY_ASSIGN_OR_RETURN(std::vector<CellScores> session,
-                              evaluate_session(engine, *sessions[i], missing, options, tell));
-    for (std::size_t cell = 0; cell < missing.size(); ++cell)
-      scores[cell].push_back(std::move(session[cell]));
-  }
-  for (std::size_t cell = 0; cell < missing.size(); ++cell) {
-    MEMDECAY_RETURN_IF_ERROR(results.add(
-        key_of(flags.engine.model(), data_set, missing[cell], flags), row_of(scores[cell])));
-  }
-  return write_report(results, flags);
 }
 
 void print_rows(const ResultsFile& results) {
@@ -163,6 +100,7 @@ Status eval(EvalFlags flags) {
   for (const std::string& note : runs.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
   MEMDECAY_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.options());
   options.adaptive_decay = false;
+  options.pools_for_all_forms = true;
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(options));
   MEMDECAY_ASSIGN_OR_RETURN(
       const Chains chains,
@@ -184,7 +122,15 @@ Status eval(EvalFlags flags) {
   }
   for (const auto& [data_set, sessions] : by_data_set) {
     if (sessions.empty()) continue;
-    MEMDECAY_RETURN_IF_ERROR(evaluate_data_set(*engine, data_set, sessions, cells, flags, results));
+    Progress progress;
+    const auto tell = [&, &name = data_set, all = sessions.size()](std::size_t number,
+                                                                   double share) {
+      progress.tell(fmt::format("{}, session {} of {}", name, number + 1, all),
+                    (static_cast<double>(number) + share) / static_cast<double>(all));
+    };
+    MEMDECAY_RETURN_IF_ERROR(evaluate_data_set(
+        *engine, {flags.engine.model(), data_set, sessions, cells, flags.session}, results, tell));
+    MEMDECAY_RETURN_IF_ERROR(write_report(results, flags));
   }
   print_rows(results);
   return write_report(results, flags);

@@ -1,9 +1,9 @@
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "core/check.h"
+#include "core/steady_clock.h"
 #include "core/units.h"
 #include "model/tokenizer/text_stream.h"
 #include "sys/cpu.h"
@@ -11,20 +11,16 @@
 namespace memdecay {
 namespace {
 
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 KvCacheConfig cache_config(const LayerGroups& groups, const EngineOptions& options) {
   KvCacheConfig config;
   for (const LayerGroups::Group& group : groups.groups)
     config.groups.push_back({group.layout, group.window});
   config.budget_bytes = options.kv_budget_bytes;
   config.cut_back_tokens = EngineOptions::kCutBackTokens;
-  // Pools of other forms cost a few bytes of tables a page until a page of theirs is made.
-  config.forms = {KvFormat::kInt8, KvFormat::kK8V4, KvFormat::kInt4};
+  const bool budgeted = options.kv_budget_bytes != KvBudget::kUnlimited && options.policy != "none";
+  const bool quantized = options.kv_forms != KvForms::kAuto && options.kv_forms != KvForms::kF16;
+  if (budgeted || quantized || options.pools_for_all_forms)
+    config.forms = {KvFormat::kInt8, KvFormat::kK8V4, KvFormat::kInt4};
   return config;
 }
 
@@ -203,7 +199,7 @@ Result<RequestId> Engine::submit(GenerationRequest request) {
   const RequestId id(next_request_++);
   auto running = std::make_unique<Running>(Running{
       id, std::move(request), Sampler(sampling, kernels_), TextStream(model_->tokenizer())});
-  running->submitted_ns = now_ns();
+  running->submitted_ns = steady_now_ns();
   const auto& prompt = running->request.prompt;
   running->result.prompt_tokens = static_cast<int>(prompt.size());
   running->most_new_tokens = running->request.max_new_tokens;
@@ -364,7 +360,7 @@ void Engine::emit(std::span<const PassSlice> slices) {
 }
 
 void Engine::accept_logits(Running& running, std::span<const float> logits) {
-  const std::int64_t now = now_ns();
+  const std::int64_t now = steady_now_ns();
   GenerationResult& result = running.result;
   if (running.first_token_ns == 0) {
     running.first_token_ns = now;

@@ -1,9 +1,9 @@
 // How Engine keeps its sessions within the budget: room, evidence, plans.
 #include <algorithm>
-#include <chrono>
 #include <optional>
 
 #include "core/check.h"
+#include "core/steady_clock.h"
 #include "engine/engine.h"
 #include "policy/make_policy.h"
 
@@ -23,10 +23,6 @@ constexpr std::uint64_t kTendedPages = 2;
 /// A plan frees less than it says where pages are shared: so often a pass asks again, each time for
 /// twice as much.
 constexpr int kMostAttempts = 8;
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::optional<KvFormat> fixed_form(KvForms forms) {
   switch (forms) {
@@ -95,6 +91,13 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
     if (!has_spare) break;
     const std::size_t form = form_index(form_of(format));
     memory.forms[form] = {PagePool::stride_bytes_for(layout.in(format)), kRoundingErrors[form]};
+  }
+  if (memory.fixed_form.has_value() &&
+      memory.forms[form_index(form_of(*memory.fixed_form))].bytes == 0) {
+    return make_status(StatusCode::kResourceExhausted,
+                       "pages cannot become {}: the KV budget is too small for one to change its "
+                       "form in, or the engine was made without pools for it",
+                       kv_format_name(*memory.fixed_form));
   }
   MEMDECAY_ASSIGN_OR_RETURN(EvictionPolicyHandle policy, make_session_policy(options));
   session.memory_.emplace(std::move(policy), memory);
@@ -181,7 +184,7 @@ void Engine::tend_memory() {
   ++probe_phase_;
   if (!evictor_.has_value()) return;
   const std::vector<Evictor::Seat> all = seats();
-  const double now = seconds_now();
+  const double now = static_cast<double>(steady_now_ns()) / 1e9;
   for (const Evictor::Seat& seat : all) {
     seat.memory->advance(now);
     evictor_->convert_sealed(seat);

@@ -206,5 +206,25 @@ TEST(EngineMemory, AFixedFormHoldsWithoutABudget) {
     EXPECT_EQ(page.format, page.sealed ? KvFormat::kInt8 : KvFormat::kF16);
 }
 
+TEST(EngineMemory, WithoutABudgetOnlyTheOwnFormHasAPool) {
+  const ModelFile file("llama", RandomModelShape{});
+  EXPECT_TRUE(ModelFile::engine(file.options())->cache().config().forms.empty());
+}
+
+TEST(EngineMemory, AFormThatNoPageCanTakeIsRefused) {
+  const ModelFile file("llama", RandomModelShape{});
+  const auto plain = ModelFile::engine(file.options());
+  SessionOptions session;
+  session.kv_forms = KvForms::kInt4;
+  const auto refused = plain->open_session(session);
+  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(refused.status().message().find("int4"), std::string::npos);
+  EngineOptions tiny = file.options();
+  tiny.kv_forms = KvForms::kInt8;
+  tiny.kv_budget_bytes = 64 * 1024;
+  EXPECT_EQ(ModelFile::engine(tiny)->open_session().status().code(),
+            StatusCode::kResourceExhausted);
+}
+
 }  // namespace
 }  // namespace memdecay

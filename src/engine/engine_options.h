@@ -41,6 +41,9 @@ struct EngineOptions {
   std::string policy = "memdecay";
   bool protect_prefix = false;  ///< the text before the first user turn is never evicted
   KvForms kv_forms = KvForms::kAuto;
+  /// Sessions may bring pages into fewer bits though the engine itself has no budget: each further
+  /// form costs a pool's tables.
+  bool pools_for_all_forms = false;
   /// Recent dialogue decays faster when tokens come fast. Off, what is forgotten does not depend on
   /// the speed of the machine.
   bool adaptive_decay = true;

@@ -63,7 +63,7 @@ bool Evictor::demote(const Seat& seat, Position first_position, KvFormat format)
   if (held) spare_ = *std::move(held);  // a shared page gave nothing back: the next time again
   if (!room) return false;
   seat.memory->demoted(first_position, format);
-  ++demotions_;
+  ++changed_pages_;
   return true;
 }
 
@@ -75,7 +75,7 @@ void Evictor::carry_out(const Seat& seat, const EvictionPlan& plan) {
   if (!positions_.empty()) {
     seat.sequence->drop(positions_);
     seat.memory->dropped(positions_);
-    drops_ += positions_.size();
+    changed_pages_ += positions_.size();
   }
   for (const PlanAction& action : plan.actions) {
     if (action.drop) continue;
@@ -114,12 +114,12 @@ bool Evictor::free_own(const Seat& seat, std::uint64_t bytes) {
 }
 
 bool Evictor::free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote) {
-  const std::uint64_t before = drops_ + demotions_;
+  const std::uint64_t before = changed_pages_;
   PlanRequest request;
   request.urgency = Urgency::kPressed;
   request.may_demote = may_demote;
   share_out(seats, bytes, request);
-  return drops_ + demotions_ > before;
+  return changed_pages_ > before;
 }
 
 void Evictor::drop_tokens(const Seat& seat, std::int64_t tokens) {

@@ -55,8 +55,6 @@ class Evictor {
 
   /// Bytes of the budget that are held here.
   std::uint64_t held_bytes() const { return spare_.bytes() + buffer_charge_.bytes(); }
-  std::uint64_t drops() const { return drops_; }
-  std::uint64_t demotions() const { return demotions_; }
 
  private:
   void carry_out(const Seat& seat, const EvictionPlan& plan);
@@ -70,8 +68,7 @@ class Evictor {
   BudgetReservation buffer_charge_;  // pays for buffer_
   std::vector<std::byte> buffer_;
   std::vector<Position> positions_;  // of carry_out()
-  std::uint64_t drops_ = 0;
-  std::uint64_t demotions_ = 0;
+  std::uint64_t changed_pages_ = 0;  // dropped or demoted so far
 };
 
 }  // namespace memdecay

@@ -78,7 +78,6 @@ class SessionMemory {
   const SessionMemoryOptions& options() const { return options_; }
   const std::vector<Page>& pages() const { return pages_; }
   const PageMeta& meta(const Page& page) const { return metas_[page.id.index()]; }
-  const EvictionPolicy& policy() const { return *policy_; }
   std::uint64_t tracked_bytes() const { return policy_->tracked_bytes(); }
   /// Tokens whose pages were dropped, ever.
   std::int64_t evicted_tokens() const { return evicted_tokens_; }

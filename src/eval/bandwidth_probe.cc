@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
+
+#include "core/steady_clock.h"
 
 namespace memdecay {
 namespace {
@@ -25,13 +26,13 @@ double BandwidthProbe::measure(ThreadTeam& team, int passes) const {
   double best = 0;
   std::atomic<float> sink{0};  // keeps the reads
   for (int pass = 0; pass < passes; ++pass) {
-    const auto start = std::chrono::steady_clock::now();
+    const std::int64_t start = steady_now_ns();
     team.run([&](ThreadTeam::Member& member) {
       sink = kernels_->read_streams(floats + part * static_cast<std::size_t>(member.rank()), part);
     });
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    const double seconds = static_cast<double>(steady_now_ns() - start) / 1e9;
     const auto bytes = static_cast<double>(part * sizeof(float)) * team.size();
-    best = std::max(best, bytes / seconds.count());
+    best = std::max(best, bytes / seconds);
   }
   return best;
 }

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "core/check.h"
-#include "eval/seeded_random.h"
+#include "core/seeded_random.h"
 
 namespace memdecay {
 namespace {

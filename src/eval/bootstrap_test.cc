@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "eval/seeded_random.h"
+#include "core/seeded_random.h"
 
 namespace memdecay {
 namespace {

@@ -5,11 +5,11 @@
 #include <set>
 #include <utility>
 
+#include "core/seeded_random.h"
 #include "engine/token_embeddings.h"
 #include "engine/token_regions.h"
 #include "eval/label_noise.h"
 #include "eval/labelled_episode.h"
-#include "eval/seeded_random.h"
 
 namespace memdecay {
 namespace {

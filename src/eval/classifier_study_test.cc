@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "core/seeded_random.h"
 #include "engine/token_regions.h"
 #include "eval/labelled_episode.h"
 #include "eval/letter_model_for_test.h"
-#include "eval/seeded_random.h"
 
 namespace memdecay {
 namespace {

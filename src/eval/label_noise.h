@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-#include "eval/seeded_random.h"
+#include "core/seeded_random.h"
 #include "policy/region_rules.h"
 
 namespace memdecay {

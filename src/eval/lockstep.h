@@ -43,7 +43,6 @@ class Lockstep {
               const OnPass& on_pass);
 
   const Session& session(std::size_t memory) const { return *sessions_[memory + 1]; }
-  std::size_t memories() const { return sessions_.size() - 1; }
 
  private:
   explicit Lockstep(Engine& engine) : engine_(engine) {}

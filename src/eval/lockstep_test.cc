@@ -27,6 +27,7 @@ class LockstepTest : public testing::Test {
   LockstepTest() {
     EngineOptions options = file_.options();
     options.context_tokens = 4096;
+    options.pools_for_all_forms = true;
     engine_ = ModelFile::engine(options);
     judged_.assign(kTokens, 0);
     for (int i = 0; i < kTokens; ++i) judged_[static_cast<std::size_t>(i)] = i % 50 >= 30 ? 1 : 0;

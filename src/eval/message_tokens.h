@@ -1,5 +1,4 @@
-// How a rendered conversation divides into messages and tokens: where each token ends in the text,
-// and which bytes and tokens belong to which message.
+// How a rendered conversation divides into messages: which bytes and tokens belong to which.
 //
 // A message owns the text that the template wrote while it looped over it (role markers too).
 // Text before the first message (a default system prompt, tool schemas) counts to message 0.
@@ -16,10 +15,6 @@
 
 namespace memdecay {
 
-/// [tokens]: where each token's bytes end in Prompt::text. kUnsupported for a tokenizer whose
-/// tokens do not spell the text (then actions cannot be found by bytes).
-Result<std::vector<std::uint32_t>> token_ends_of(const Model& model, const Prompt& prompt);
-
 /// Half-open runs of tokens and of bytes.
 struct MessageExtent {
   std::int32_t first_token = 0;
@@ -29,9 +24,7 @@ struct MessageExtent {
 };
 
 /// [messages] in order; a message that left no text is empty.
-std::vector<MessageExtent> message_extents(const Prompt& prompt,
-                                           const std::vector<std::uint32_t>& token_ends,
-                                           std::size_t messages);
+std::vector<MessageExtent> message_extents(const Prompt& prompt, std::size_t messages);
 
 /// Tokens of each message of a conversation: what chaining needs to know of a model.
 using CountMessageTokens =

@@ -22,8 +22,8 @@ TEST(MessageTokens, ExtentsCoverTheTextByMessage) {
     return Origin{message < 0 ? PromptPart::kMarkup : PromptPart::kContent, message};
   };
   prompt.origins = {of(-1), of(0), of(2), of(-1), of(2)};
-  const std::vector<std::uint32_t> ends = {0, 4, 6, 9, 10};
-  const std::vector<MessageExtent> extents = message_extents(prompt, ends, 3);
+  prompt.token_ends = {0, 4, 6, 9, 10};
+  const std::vector<MessageExtent> extents = message_extents(prompt, 3);
   ASSERT_EQ(extents.size(), 3U);
   const auto expect = [](const MessageExtent& extent, int token, int end_token, unsigned byte,
                          unsigned end_byte) {
@@ -74,16 +74,14 @@ TEST_P(RealModel, FindsTheActionInItsOwnPrompt) {
   EXPECT_EQ(writes_tool_calls(*model_), fitted.at("messages")[2].contains("tool_calls"));
   const Result<Prompt> prompt = render_prompt(*model_, fitted, false);
   ASSERT_TRUE(prompt.ok()) << prompt.status().message();
-  const auto ends = token_ends_of(*model_, *prompt);
-  ASSERT_TRUE(ends.ok()) << ends.status().message();
-  EXPECT_EQ(ends->back(), prompt->text.size());
-  const std::vector<MessageExtent> extents = message_extents(*prompt, *ends, 4);
+  EXPECT_EQ(prompt->token_ends.back(), prompt->text.size());
+  const std::vector<MessageExtent> extents = message_extents(*prompt, 4);
   EXPECT_EQ(extents.back().end_token, static_cast<std::int32_t>(prompt->tokens.size()));
   std::string said;
   for (const ActionPiece& piece :
        find_action_pieces({fitted.at("messages"), prompt->text, extents}, 2)) {
     said += prompt->text.substr(piece.bytes.begin, piece.bytes.size()) + " ";
-    const TokenSpan tokens = tokens_of_bytes(piece.bytes, *ends);
+    const TokenSpan tokens = tokens_of_bytes(piece.bytes, prompt->token_ends);
     EXPECT_LE(extents[2].first_token, tokens.begin);
     EXPECT_LE(tokens.end, extents[2].end_token);
     std::string spelled;

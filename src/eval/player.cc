@@ -1,22 +1,16 @@
 #include "eval/player.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <numeric>
 #include <utility>
 
+#include "core/steady_clock.h"
 #include "engine/prompt_labels.h"
 #include "engine/replay.h"
 
 namespace memdecay {
 namespace {
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string content_text(const nlohmann::ordered_json& message) {
   const auto content = message.find("content");
@@ -90,13 +84,13 @@ Status Player::force(std::size_t answer, PlayedTurn& turn) {
   turn.reused_tokens = static_cast<int>(std::min(held, input_end));
   turn.new_tokens = static_cast<int>(input_end) - turn.reused_tokens;
   turn.computed_tokens = static_cast<int>(tokens.size() - held);
-  const std::int64_t begin = now_ns();
+  const std::int64_t begin = steady_now_ns();
   if (held < input_end) MEMDECAY_RETURN_IF_ERROR(extend(tokens.subspan(held, input_end - held)));
-  turn.prompt_ns = now_ns() - begin;
+  turn.prompt_ns = steady_now_ns() - begin;
   for (std::size_t i = std::max(held, input_end); i < tokens.size(); ++i) {
-    const std::int64_t step = now_ns();
+    const std::int64_t step = steady_now_ns();
     MEMDECAY_RETURN_IF_ERROR(extend(tokens.subspan(i, 1)));
-    turn.step_ns.push_back(now_ns() - step);
+    turn.step_ns.push_back(steady_now_ns() - step);
   }
   turn.generated_tokens = static_cast<int>(turn.step_ns.size());
   turn.text = content_text(conversation_["messages"][answer]);

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "eval/seeded_random.h"
+#include "core/seeded_random.h"
 
 namespace memdecay {
 namespace {

@@ -21,7 +21,6 @@ struct ReadSession {
   std::vector<std::uint8_t> judged;   ///< [tokens]: the assistant wrote it
   std::vector<std::int32_t> episode;  ///< [tokens]
   std::vector<ActionPiece> pieces;
-  std::vector<std::uint32_t> token_ends;
   std::int32_t episodes = 0;
   Position protected_tokens = 0;  ///< system text at the start
 };
@@ -44,9 +43,8 @@ Result<ReadSession> read_session(const Model& model, const ChainedSession& sessi
   MEMDECAY_ASSIGN_OR_RETURN(read.labels, label_prompt(read.prompt));
   if (options.label_noise > 0)
     LabelNoise(options.label_noise, options.seed).relabel(read.labels.regions);
-  MEMDECAY_ASSIGN_OR_RETURN(read.token_ends, token_ends_of(model, read.prompt));
   const auto& messages = conversation.at("messages");
-  const auto extents = message_extents(read.prompt, read.token_ends, messages.size());
+  const auto extents = message_extents(read.prompt, messages.size());
   const std::size_t tokens = read.prompt.tokens.size();
   read.judged.assign(tokens, 0);
   read.episode.assign(tokens, 0);
@@ -108,7 +106,7 @@ Status evaluate_group(Engine& engine, const ReadSession& read, std::span<const M
                             Lockstep::open(engine, memories));
   std::vector<DecisionMetrics> metrics(cells.size());
   for (const ActionPiece& piece : read.pieces) {
-    const TokenSpan span = tokens_of_bytes(piece.bytes, read.token_ends);
+    const TokenSpan span = tokens_of_bytes(piece.bytes, read.prompt.token_ends);
     for (DecisionMetrics& one : metrics)
       one.add_piece(piece.part, span, read.episode[static_cast<std::size_t>(span.begin)]);
   }

@@ -1,11 +1,11 @@
 #include "eval/speed.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 
 #include "core/check.h"
+#include "core/steady_clock.h"
 
 namespace memdecay {
 
@@ -29,7 +29,7 @@ Result<std::unique_ptr<SpeedRun>> SpeedRun::prepare(Engine& engine, const SpeedC
 
 Result<std::int64_t> SpeedRun::repeat() {
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine_.fork_session(*base_));
-  const auto start = std::chrono::steady_clock::now();
+  const std::int64_t start = steady_now_ns();
   if (case_.n_prompt > 0) {
     std::vector<TokenId> prompt(static_cast<std::size_t>(case_.n_prompt));
     for (TokenId& token : prompt) token = next_token();
@@ -39,9 +39,7 @@ Result<std::int64_t> SpeedRun::repeat() {
   } else {
     MEMDECAY_RETURN_IF_ERROR(decode(*session, case_.n_gen));
   }
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() -
-                                                              start)
-      .count();
+  return steady_now_ns() - start;
 }
 
 Status SpeedRun::decode(Session& session, int tokens) {

@@ -5,6 +5,8 @@
 #include <numbers>
 #include <utility>
 
+#include "core/seeded_random.h"
+
 namespace memdecay {
 namespace {
 
@@ -12,32 +14,13 @@ std::size_t size_of(std::int64_t count) {
   return static_cast<std::size_t>(count);
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): the same draws with every standard library.
-class Draws {
- public:
-  explicit Draws(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    state_ += 0x9e3779b97f4a7c15ULL;
-    std::uint64_t value = state_;
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-    return value ^ (value >> 31);
+void fill_normal(double deviation, SeededRandom& draws, std::vector<float>& out) {
+  for (float& value : out) {
+    const double radius = std::sqrt(-2.0 * std::log(1.0 - draws.unit()));
+    value =
+        static_cast<float>(deviation * radius * std::cos(2.0 * std::numbers::pi * draws.unit()));
   }
-  double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
-  template <typename T>
-  void shuffle(std::vector<T>& items) {
-    for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[next() % i]);
-  }
-  void fill_normal(double deviation, std::vector<float>& out) {
-    for (float& value : out) {
-      const double radius = std::sqrt(-2.0 * std::log(1.0 - unit()));
-      value = static_cast<float>(deviation * radius * std::cos(2.0 * std::numbers::pi * unit()));
-    }
-  }
-
- private:
-  std::uint64_t state_;
-};
+}
 
 void add_scaled(float a, std::span<const float> x, std::span<float> y) {
   for (std::size_t i = 0; i < y.size(); ++i) y[i] += a * x[i];
@@ -103,9 +86,9 @@ class Trainer {
         weights_(ClassifierWeights::zeros(shape_)),
         gradient_(weights_) {
     scale_ = input_scale();
-    draws_.fill_normal(1.0 / std::sqrt(double(shape_.embedding_width)), weights_.projection);
-    draws_.fill_normal(std::sqrt(2.0 / double(shape_.inputs())), weights_.hidden);
-    draws_.fill_normal(std::sqrt(1.0 / double(shape_.hidden_width)), weights_.output);
+    fill_normal(1.0 / std::sqrt(double(shape_.embedding_width)), draws_, weights_.projection);
+    fill_normal(std::sqrt(2.0 / double(shape_.inputs())), draws_, weights_.hidden);
+    fill_normal(std::sqrt(1.0 / double(shape_.hidden_width)), draws_, weights_.output);
     adam_ = {AdamArray(weights_.projection, true), AdamArray(weights_.hidden, true),
              AdamArray(weights_.hidden_bias, false), AdamArray(weights_.output, true),
              AdamArray(weights_.output_bias, false)};
@@ -367,7 +350,7 @@ class Trainer {
   const TrainingOptions options_;
   const ClassifierShape shape_;
   const std::size_t width_;
-  Draws draws_;
+  SeededRandom draws_;
   float scale_ = 1;
   ClassifierWeights weights_, gradient_;
   std::vector<AdamArray> adam_;

@@ -3,8 +3,8 @@
 #include <array>
 #include <charconv>
 
+#include "core/seeded_random.h"
 #include "eval/readers/run_document.h"
-#include "eval/seeded_random.h"
 
 namespace memdecay {
 namespace {

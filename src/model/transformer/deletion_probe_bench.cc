@@ -13,8 +13,8 @@
 #include <cstdlib>
 #include <random>
 
+#include "model/transformer/loaded_model_for_test.h"
 #include "model/transformer/random_model_for_test.h"
-#include "model/transformer/transformer.h"
 
 namespace memdecay {
 namespace {
@@ -32,14 +32,9 @@ GgufFile open_model() {
 class DeepContext {
  public:
   DeepContext(int depth, int threads)
-      : file_(open_model()), config_(ModelConfig::read(file_).value()), team_(threads) {
-    const ModelTensors tensors = ModelTensors::find(file_, config_).value();
-    weights_ = load_weights(file_, config_, tensors, Precision::kFast, team_).value();
-    groups_ = make_layer_groups(config_, 32, KvFormat::kF16);
-    transformer_ =
-        Transformer::create(config_, *weights_, groups_, best_kernels(), team_, {16, 1}).value();
+      : model_(open_model(), Precision::kFast, 32, threads, {16, 1}) {
     std::mt19937 random(2);
-    for (const LayerGroups::Group& group : groups_.groups) {
+    for (const LayerGroups::Group& group : model_.groups.groups) {
       const KvPageLayout& layout = group.layout;
       std::vector<KvPageRef>& refs = refs_.emplace_back();
       const auto pages = static_cast<std::size_t>((depth + 31) / 32);
@@ -55,7 +50,7 @@ class DeepContext {
       }
     }
     for (std::size_t number = 0; number < refs_.size(); ++number)
-      views_.push_back({&groups_.groups[number].layout, refs_[number], 0});
+      views_.push_back({&model_.groups.groups[number].layout, refs_[number], 0});
     evidence_.resize(views_[0].pages.size());
     slice_.rows = 1;
     slice_.first_position = depth - 1;
@@ -68,19 +63,15 @@ class DeepContext {
     PageProbe probe{-1, stride, phase, evidence_};
     slice_.probe = stride == 0 ? nullptr : &probe;
     const auto begin = std::chrono::steady_clock::now();
-    const Status status = transformer_->forward({std::span(&token, 1), std::span(&slice_, 1)});
+    const Status status =
+        model_.transformer->forward({std::span(&token, 1), std::span(&slice_, 1)});
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
     MEMDECAY_CHECK(status.ok());
     return time.count();
   }
 
  private:
-  GgufFile file_;
-  ModelConfig config_;
-  ThreadTeam team_;
-  std::unique_ptr<ModelWeights> weights_;
-  LayerGroups groups_;
-  std::unique_ptr<Transformer> transformer_;
+  LoadedModel model_;
   std::vector<AnonymousMemory> slabs_;
   std::vector<std::vector<KvPageRef>> refs_;
   std::vector<PagedKvView> views_;

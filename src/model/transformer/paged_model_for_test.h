@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "model/transformer/transformer.h"
+#include "model/transformer/loaded_model_for_test.h"
 
 namespace memdecay {
 
@@ -30,16 +30,8 @@ class PagedModel {
  public:
   PagedModel(std::span<const std::byte> model, Precision precision, int threads,
              const KernelTable& kernels = best_kernels())
-      : file_(GgufFile::from_bytes(model, "test model").value()),
-        config_(ModelConfig::read(file_).value()),
-        team_(threads) {
-    const ModelTensors tensors = ModelTensors::find(file_, config_).value();
-    weights_ = load_weights(file_, config_, tensors, precision, team_).value();
-    const bool exact = precision == Precision::kExact;
-    groups_ = make_layer_groups(config_, 32, exact ? KvFormat::kF32 : KvFormat::kF16);
-    transformer_ =
-        Transformer::create(config_, *weights_, groups_, kernels, team_, {256, 64}).value();
-  }
+      : model_(GgufFile::from_bytes(model, "test model").value(), precision, 32, threads, {256, 64},
+               kernels) {}
 
   struct Sequence {
     std::vector<std::vector<std::vector<std::byte>>> slabs;  // by layer group, by page
@@ -57,11 +49,11 @@ class PagedModel {
     slice.rows = rows;
     slice.first_position = sequence.size;
     slice.rope_offset = sequence.rope_offset;
-    sequence.slabs.resize(groups_.groups.size());
-    sequence.refs.resize(groups_.groups.size());
+    sequence.slabs.resize(model_.groups.groups.size());
+    sequence.refs.resize(model_.groups.groups.size());
     sequence.views.clear();
-    for (std::size_t number = 0; number < groups_.groups.size(); ++number) {
-      const KvPageLayout& layout = groups_.groups[number].layout;
+    for (std::size_t number = 0; number < model_.groups.groups.size(); ++number) {
+      const KvPageLayout& layout = model_.groups.groups[number].layout;
       std::vector<KvPageRef>& refs = sequence.refs[number];
       bool fresh = seal || sequence.sealed;
       for (int left = rows; left > 0; fresh = true) {
@@ -84,7 +76,7 @@ class PagedModel {
 
   /// Lets pages go of the layers without a window, by their numbers in the view, descending.
   void drop(Sequence& sequence, std::initializer_list<int> pages) const {
-    for (std::size_t number = 0; number < groups_.groups.size(); ++number) {
+    for (std::size_t number = 0; number < model_.groups.groups.size(); ++number) {
       auto& refs = sequence.refs[number];
       for (const int page : pages)
         if (!has_window(number)) refs.erase(refs.begin() + page);
@@ -93,7 +85,7 @@ class PagedModel {
 
   /// Closes gaps of at least so many tokens, as kv does.
   void close_gaps(Sequence& sequence, int smallest) const {
-    for (std::size_t number = 0; number < groups_.groups.size(); ++number) {
+    for (std::size_t number = 0; number < model_.groups.groups.size(); ++number) {
       if (has_window(number)) continue;
       Position won = 0, end = 0;
       const auto close_before = [&](Position place) {
@@ -113,33 +105,28 @@ class PagedModel {
   }
 
   void forward(std::span<const TokenId> tokens, std::span<const SequenceSlice> slices) {
-    ASSERT_TRUE(transformer_->forward({tokens, slices}).ok());
+    ASSERT_TRUE(model_.transformer->forward({tokens, slices}).ok());
   }
 
   /// Logits of the last forward().
   std::vector<float> logits(int rows) {
     std::vector<float> result;
-    for (int begin = 0; begin < rows; begin += transformer_->max_logit_rows()) {
-      std::vector<int> some(to_size(std::min(rows - begin, transformer_->max_logit_rows())));
+    for (int begin = 0; begin < rows; begin += model_.transformer->max_logit_rows()) {
+      std::vector<int> some(to_size(std::min(rows - begin, model_.transformer->max_logit_rows())));
       for (std::size_t i = 0; i < some.size(); ++i) some[i] = begin + static_cast<int>(i);
-      const auto logits = transformer_->logits(some);
+      const auto logits = model_.transformer->logits(some);
       result.insert(result.end(), logits.begin(), logits.end());
     }
     return result;
   }
 
-  const GgufFile& file() const { return file_; }
-  const ModelConfig& config() const { return config_; }
+  const GgufFile& file() const { return model_.file; }
+  const ModelConfig& config() const { return model_.config; }
 
  private:
-  bool has_window(std::size_t group) const { return groups_.groups[group].window > 0; }
+  bool has_window(std::size_t group) const { return model_.groups.groups[group].window > 0; }
 
-  GgufFile file_;
-  ModelConfig config_;
-  ThreadTeam team_;
-  std::unique_ptr<ModelWeights> weights_;
-  LayerGroups groups_;
-  std::unique_ptr<Transformer> transformer_;
+  LoadedModel model_;
 };
 
 }  // namespace memdecay

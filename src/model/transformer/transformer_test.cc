@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 
+#include "model/transformer/paged_model_for_test.h"
 #include "model/transformer/random_model_for_test.h"
 #include "model/transformer/reference_forward_for_test.h"
 
@@ -25,24 +26,15 @@ class Bench {
   static constexpr int kMaxTokens = 1216;
 
   Bench(std::span<const std::byte> model, const Settings& settings)
-      : file_(GgufFile::from_bytes(model, "test model").value()),
-        config_(ModelConfig::read(file_).value()),
-        team_(settings.threads) {
-    const ModelTensors tensors = ModelTensors::find(file_, config_).value();
-    weights_ = load_weights(file_, config_, tensors, settings.precision, team_).value();
-    const bool exact = settings.precision == Precision::kExact;
-    groups_ =
-        make_layer_groups(config_, settings.page_tokens, exact ? KvFormat::kF32 : KvFormat::kF16);
-    transformer_ =
-        Transformer::create(config_, *weights_, groups_, *settings.kernels, team_, {256, 16})
-            .value();
+      : model_(GgufFile::from_bytes(model, "test model").value(), settings.precision,
+               settings.page_tokens, settings.threads, {256, 16}, *settings.kernels) {
     random_.seed(settings.page_order_seed);
   }
 
-  const ModelConfig& config() const { return config_; }
-  const GgufFile& file() const { return file_; }
-  Transformer& transformer() { return *transformer_; }
-  const LayerGroups& groups() const { return groups_; }
+  const ModelConfig& config() const { return model_.config; }
+  const GgufFile& file() const { return model_.file; }
+  Transformer& transformer() { return *model_.transformer; }
+  const LayerGroups& groups() const { return model_.groups; }
 
   /// Pages for one sequence.
   struct Pages {
@@ -53,7 +45,7 @@ class Bench {
   };
   Pages make_pages() {
     Pages pages;
-    for (const LayerGroups::Group& group : groups_.groups) {
+    for (const LayerGroups::Group& group : model_.groups.groups) {
       const int count = kMaxTokens / group.layout.page_tokens;
       auto& slab =
           pages.slabs.emplace_back(group.layout.page_bytes() * static_cast<std::size_t>(count));
@@ -73,14 +65,14 @@ class Bench {
   void grow(Pages& pages, int tokens) {
     pages.size += tokens;
     pages.views.clear();
-    for (std::size_t g = 0; g < groups_.groups.size(); ++g) {
-      const int page_tokens = groups_.groups[g].layout.page_tokens;
+    for (std::size_t g = 0; g < model_.groups.groups.size(); ++g) {
+      const int page_tokens = model_.groups.groups[g].layout.page_tokens;
       const int count = (pages.size + page_tokens - 1) / page_tokens;
       for (int i = 0; i < count; ++i) {
         pages.refs[g][static_cast<std::size_t>(i)].filled =
             std::min(page_tokens, pages.size - i * page_tokens);
       }
-      pages.views.push_back({&groups_.groups[g].layout,
+      pages.views.push_back({&model_.groups.groups[g].layout,
                              std::span(pages.refs[g]).first(static_cast<std::size_t>(count)), 0});
     }
   }
@@ -95,7 +87,7 @@ class Bench {
                                                : static_cast<std::size_t>(chunk);
       const auto part = tokens.subspan(begin, std::min(tokens.size() - begin, limit));
       const SequenceSlice slice = next_slice(pages, 0, static_cast<int>(part.size()));
-      EXPECT_TRUE(transformer_->forward({part, std::span(&slice, 1)}).ok());
+      EXPECT_TRUE(model_.transformer->forward({part, std::span(&slice, 1)}).ok());
       append_logits(0, static_cast<int>(part.size()), result);
       begin += part.size();
     }
@@ -114,27 +106,15 @@ class Bench {
     for (int row = first_row; row < first_row + rows; row += 16) {
       std::vector<int> wanted(static_cast<std::size_t>(std::min(16, first_row + rows - row)));
       std::iota(wanted.begin(), wanted.end(), row);
-      const auto logits = transformer_->logits(wanted);
+      const auto logits = model_.transformer->logits(wanted);
       out.insert(out.end(), logits.begin(), logits.end());
     }
   }
 
  private:
-  GgufFile file_;
-  ModelConfig config_;
-  ThreadTeam team_;
-  std::unique_ptr<ModelWeights> weights_;
-  LayerGroups groups_;
-  std::unique_ptr<Transformer> transformer_;
+  LoadedModel model_;
   std::mt19937 random_;
 };
-
-std::vector<TokenId> random_tokens(int count, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  std::vector<TokenId> tokens(static_cast<std::size_t>(count));
-  for (TokenId& token : tokens) token = static_cast<TokenId>(random() % 50);
-  return tokens;
-}
 
 class TransformerTest : public testing::TestWithParam<const char*> {
  protected:

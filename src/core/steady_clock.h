@@ -1,0 +1,16 @@
+// The one clock of measurements: nanoseconds of the steady clock, which never goes back. Only
+// differences mean something. Any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace memdecay {
+
+inline std::int64_t steady_now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace memdecay
