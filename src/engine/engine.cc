@@ -275,7 +275,8 @@ void Engine::reserve(std::vector<PassSlice>& slices) {
 }
 
 Status Engine::no_room(const Session& session, int tokens, const Room& room) const {
-  const KvBudget& budget = cache_->budget();
+  const std::uint64_t own =
+      session.memory_ ? session.memory_->options().budget_bytes : KvBudget::kUnlimited;
   if (room) {
     return make_status(StatusCode::kResourceExhausted,
                        "the context of {} tokens is full: {} more after {} find no place, since "
@@ -291,8 +292,8 @@ Status Engine::no_room(const Session& session, int tokens, const Room& room) con
   return make_status(
       StatusCode::kResourceExhausted,
       "the KV budget of {} is full: {} more {} after {} would take {} that are not free",
-      format_bytes(budget.limit_bytes()), tokens, tokens == 1 ? "token" : "tokens",
-      session.tokens_.size(), format_bytes(room.missing_bytes));
+      format_bytes(std::min(own, cache_->budget().limit_bytes())), tokens,
+      tokens == 1 ? "token" : "tokens", session.tokens_.size(), format_bytes(room.missing_bytes));
 }
 
 Status Engine::run_pass(std::span<const PassSlice> slices) {

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "core/units.h"
 #include "engine/model_file_for_test.h"
 
 namespace memdecay {
@@ -100,6 +101,8 @@ TEST_F(LockstepTest, ABudgetThatCannotHoldItsNewestPagesIsRefused) {
   const Status status = lockstep->play(
       tokens, plain_labels(), judged_, 24, [](const ComparedToken&) {}, [] {});
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  const std::string own = "the KV budget of " + format_bytes(memories[0].budget_bytes) + " is full";
+  EXPECT_NE(status.message().find(own), std::string::npos) << status.message();
 }
 
 }  // namespace
