@@ -44,6 +44,9 @@ Status chat_turn(const ChatFlags& flags, const Engine& engine, Conversation& con
       prompt_tokens_per_second(*result), result->tokens.size(), decode_tokens_per_second(*result),
       result->reason == FinishReason::kLength ? ", cut at the limit" : "",
       describe_memory(engine, conversation.session()).c_str(), dim ? "\033[0m" : "");
+  if (!conversation.miss().empty())
+    std::printf("%s[not reused: %s]%s\n", dim ? "\033[2m" : "", conversation.miss().c_str(),
+                dim ? "\033[0m" : "");
   return Status();
 }
 

@@ -13,8 +13,8 @@ namespace memdecay {
 class EngineFlags {
  public:
   /// Adds -m (with `positional`, also MODEL in its place, and no default), -t, -c, -b, --kv-budget,
-  /// --policy, --protect-prefix, --kv-format, --virtual-positions, --page-tokens and --precision to
-  /// a command.
+  /// --policy, --protect-prefix, --kv-format, --virtual-positions, --share-prefixes, --page-tokens
+  /// and --precision to a command.
   void add_to(CLI::App& command, bool positional = false);
 
   /// Only what names the model and how to run it: -m (or MODEL), -t and -c.
@@ -35,6 +35,7 @@ class EngineFlags {
   std::string kv_budget_;
   std::string policy_ = EngineOptions().policy;
   bool protect_prefix_ = false;
+  bool share_prefixes_ = EngineOptions().share_prefixes;
   bool virtual_positions_ = EngineOptions().virtual_positions;
   std::string kv_format_ = "auto";
   std::string precision_ = "fast";

@@ -101,6 +101,7 @@ Status eval(EvalFlags flags) {
   MEMDECAY_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.options());
   options.adaptive_decay = false;
   options.pools_for_all_forms = true;
+  options.share_prefixes = false;  // what a cell keeps must not depend on the cells before
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(options));
   MEMDECAY_ASSIGN_OR_RETURN(
       const Chains chains,

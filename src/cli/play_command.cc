@@ -17,7 +17,7 @@ namespace {
 
 struct PlayFlags {
   EngineFlags engine;
-  std::string messages;
+  std::vector<std::string> messages;  ///< files
   bool recorded = false;
   int generate_tokens = 0;
   bool json = false;
@@ -29,6 +29,7 @@ nlohmann::ordered_json turn_json(const PlayedTurn& turn, const Engine& engine,
   json["turn"] = turn.turn;
   json["new_tokens"] = turn.new_tokens;
   json["reused_tokens"] = turn.reused_tokens;
+  json["cached_tokens"] = turn.cached_tokens;
   json["computed_tokens"] = turn.computed_tokens;
   json["generated_tokens"] = turn.generated_tokens;
   json["evicted_tokens"] = turn.evicted_tokens;
@@ -38,6 +39,7 @@ nlohmann::ordered_json turn_json(const PlayedTurn& turn, const Engine& engine,
   json["prompt_ms"] = static_cast<double>(turn.prompt_ns) / 1e6;
   json["ms_per_token"] = turn.ms_per_token();
   json["text"] = turn.text;
+  if (!turn.miss.empty()) json["miss"] = turn.miss;
   return json;
 }
 
@@ -47,6 +49,7 @@ void print_row(const PlayedTurn& turn) {
               static_cast<long long>(turn.evicted_tokens),
               static_cast<unsigned long long>(turn.live_bytes),
               static_cast<unsigned long long>(turn.peak_bytes), turn.ms_per_token());
+  if (!turn.miss.empty()) std::printf("      not reused: %s\n", turn.miss.c_str());
 }
 
 Result<nlohmann::ordered_json> read_conversation(const std::string& path) {
@@ -57,32 +60,46 @@ Result<nlohmann::ordered_json> read_conversation(const std::string& path) {
   return json;
 }
 
-Status play(const PlayFlags& flags) {
-  MEMDECAY_ASSIGN_OR_RETURN(nlohmann::ordered_json conversation, read_conversation(flags.messages));
-  MEMDECAY_ASSIGN_OR_RETURN(EngineOptions engine_options, flags.engine.options());
-  engine_options.adaptive_decay = false;  // what is forgotten must not depend on the machine
-  MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(engine_options));
+/// `file` names the conversation where there are several.
+Status play_one(const PlayFlags& flags, nlohmann::ordered_json conversation,
+                const std::string& file, Engine& engine) {
   PlayOptions options;
   options.generate_tokens = flags.recorded ? 0 : flags.generate_tokens;
   options.sampling.temperature = 0.0F;
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Player> player,
-                            Player::open(*engine, std::move(conversation), options));
-  if (!flags.json) {
-    std::printf("%5s %8s %8s %8s %9s %8s %11s %11s %9s\n", "turn", "new", "reused", "computed",
-                "generated", "evicted", "live bytes", "peak bytes", "ms/token");
-  }
+                            Player::open(engine, std::move(conversation), options));
   for (;;) {
     MEMDECAY_ASSIGN_OR_RETURN(const std::optional<PlayedTurn> turn, player->next());
     if (!turn.has_value()) return Status();
     if (flags.json) {
-      print_text(turn_json(*turn, *engine, player->session())
-                     .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+      nlohmann::ordered_json json = turn_json(*turn, engine, player->session());
+      if (flags.messages.size() > 1) json["messages"] = file;
+      print_text(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
                  "\n");
     } else {
       print_row(*turn);
     }
     MEMDECAY_RETURN_IF_ERROR(output_status());
   }
+}
+
+Status play(const PlayFlags& flags) {
+  std::vector<nlohmann::ordered_json> conversations;
+  for (const std::string& file : flags.messages) {
+    MEMDECAY_ASSIGN_OR_RETURN(conversations.emplace_back(), read_conversation(file));
+  }
+  MEMDECAY_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.options());
+  options.adaptive_decay = false;  // what is forgotten must not depend on the machine
+  MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(options));
+  if (!flags.json) {
+    std::printf("%5s %8s %8s %8s %9s %8s %11s %11s %9s\n", "turn", "new", "reused", "computed",
+                "generated", "evicted", "live bytes", "peak bytes", "ms/token");
+  }
+  for (std::size_t i = 0; i < conversations.size(); ++i) {
+    MEMDECAY_RETURN_IF_ERROR(
+        play_one(flags, std::move(conversations[i]), flags.messages[i], *engine));
+  }
+  return Status();
 }
 
 }  // namespace
@@ -94,7 +111,8 @@ void add_play_command(CLI::App& program, int& status) {
   flags->engine.add_to(*command);
   command
       ->add_option("--messages", flags->messages,
-                   "a JSON file {\"messages\": [...], \"tools\": [...]}; - is stdin")
+                   "JSON files {\"messages\": [...], \"tools\": [...]}, each played through a "
+                   "session of its own; - is stdin")
       ->type_name("FILE")
       ->required();
   auto* recorded = command->add_flag("--recorded", flags->recorded,

@@ -8,6 +8,7 @@
 
 #include "core/paged_kv.h"
 #include "kv/kv_budget.h"
+#include "kv/prefix_difference.h"
 #include "model/transformer/model_weights.h"
 #include "policy/watermarks.h"
 
@@ -26,7 +27,9 @@ struct SessionOptions {
   std::optional<bool> protect_prefix;
   /// Most bytes of the session's own evictable pages, beside the engine's budget for all.
   std::uint64_t budget_bytes = KvBudget::kUnlimited;
-  std::uint64_t random_seed = 1;     ///< of the policy "random"
+  std::uint64_t random_seed = 1;  ///< of the policy "random"
+  /// Whose prefixes it shares: those of sessions with the same text, and nobody else's.
+  std::string cache_salt;
   WatermarkOptions watermarks = {};  ///< of the session's own budget
 };
 
@@ -51,6 +54,13 @@ struct EngineOptions {
   /// A session that forgets can grow past the context: what evicted pages left is closed virtually,
   /// and the context counts what is left. Off, it counts all tokens.
   bool virtual_positions = true;
+  /// Sessions take exact prefixes that others have computed, and leave theirs for others: what
+  /// nobody uses any more stays until the budget wants its room, or without a budget
+  /// unbudgeted_prefix_bytes is passed.
+  bool share_prefixes = true;
+  std::uint64_t unbudgeted_prefix_bytes = std::uint64_t{256} << 20;
+  /// Who is told why a prefix was not found: only the operator learns what other tenants have.
+  PrefixDifference::Audience miss_audience = PrefixDifference::Audience::kTenant;
   int batch_tokens = 256;  ///< largest forward pass
   int chunk_tokens = 128;  ///< most prompt tokens in a pass while other requests stream
 

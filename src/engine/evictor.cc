@@ -32,7 +32,7 @@ bool Evictor::hold_spare() {
   const std::uint64_t bytes = largest_form_bytes(cache_, group_);
   if (!buffer_.empty()) return true;
   if (bytes == 0 || 2 * bytes > cache_.budget().limit_bytes() / kSmallestShare) return false;
-  auto held = cache_.budget().try_reserve(2 * bytes);
+  auto held = cache_.budget().try_reserve(spare_bytes());
   if (!held) return false;
   spare_ = held->split(bytes);
   buffer_charge_ = *std::move(held);
@@ -40,26 +40,36 @@ bool Evictor::hold_spare() {
   return true;
 }
 
-bool Evictor::demote(const Seat& seat, Position first_position, KvFormat format) {
+std::uint64_t Evictor::spare_bytes() const {
+  return 2 * largest_form_bytes(cache_, group_);
+}
+
+/// Whether the page is this session's alone, once the prefix tree has forgotten it.
+bool Evictor::held_alone(const PageHandle& page) {
+  if (page.references() == 2 && cache_.prefixes() != nullptr)
+    cache_.prefixes()->forget_page(group_, page);
+  return page.exclusive();
+}
+
+bool Evictor::demote(const Seat& seat, Position first_position, KvFormat format, Sharing sharing) {
   const PagedKvView view = seat.sequence->view(group_);
   const auto ref = std::lower_bound(
       view.pages.begin(), view.pages.end(), first_position,
       [](const KvPageRef& page, Position position) { return page.first_position < position; });
   const auto index = static_cast<std::size_t>(ref - view.pages.begin());
-  if (!seat.sequence->table(group_).pages()[index].exclusive())
+  if (!held_alone(seat.sequence->table(group_).pages()[index]) && sharing == Sharing::kLeave)
     return true;  // it would free nothing
   const KvPageLayout target = view.layout->in(format);
   if (buffer_.size() < target.page_bytes()) return false;
   if (!convert_kv_page(view.layout->in(ref->format), ref->base, target, buffer_.data(),
                        ref->filled))
     return false;
-  const std::uint64_t spare = spare_.bytes();
   spare_.release();
   const Room room = seat.sequence->try_replace(
       first_position, format,
       [&](const KvPageLayout&, const std::byte*, const KvPageLayout& layout, std::byte* page,
           std::int32_t) { std::memcpy(page, buffer_.data(), layout.page_bytes()); });
-  auto held = cache_.budget().try_reserve(spare);
+  auto held = cache_.budget().try_reserve(buffer_.size());
   if (held) spare_ = *std::move(held);  // a shared page gave nothing back: the next time again
   if (!room) return false;
   seat.memory->demoted(first_position, format);
@@ -67,7 +77,7 @@ bool Evictor::demote(const Seat& seat, Position first_position, KvFormat format)
   return true;
 }
 
-void Evictor::carry_out(const Seat& seat, const EvictionPlan& plan) {
+void Evictor::carry_out(const Seat& seat, const EvictionPlan& plan, Sharing sharing) {
   positions_.clear();
   for (const PlanAction& action : plan.actions)
     if (action.drop) positions_.push_back(seat.memory->page(action.page).first_position);
@@ -80,7 +90,7 @@ void Evictor::carry_out(const Seat& seat, const EvictionPlan& plan) {
   for (const PlanAction& action : plan.actions) {
     if (action.drop) continue;
     const Position first = seat.memory->page(action.page).first_position;
-    if (!demote(seat, first, format_of(action.form))) return;
+    if (!demote(seat, first, format_of(action.form), sharing)) return;
   }
 }
 
@@ -107,10 +117,15 @@ bool Evictor::free_own(const Seat& seat, std::uint64_t bytes) {
   PlanRequest request;
   request.urgency = Urgency::kPressed;
   request.budget_bytes = tracked - std::min(tracked, bytes);
-  const EvictionPlan plan = seat.memory->plan(request);
-  if (plan.missing_bytes > 0) return false;
-  carry_out(seat, plan);
-  return seat.memory->tracked_bytes() <= request.budget_bytes;
+  // Where a page finds no room to change its form in, what is left is dropped.
+  for (const bool may_demote : {true, false}) {
+    request.may_demote = may_demote;
+    const EvictionPlan plan = seat.memory->plan(request);
+    if (plan.missing_bytes > 0) return false;
+    carry_out(seat, plan, Sharing::kCopy);
+    if (seat.memory->tracked_bytes() <= request.budget_bytes) return true;
+  }
+  return false;
 }
 
 bool Evictor::free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote) {
@@ -143,6 +158,20 @@ void Evictor::drop_tokens(const Seat& seat, std::int64_t tokens) {
   }
 }
 
+/// Lets remembered prefixes go as the watermarks ask; the bytes that are held beside them.
+std::uint64_t Evictor::relieve_of_prefixes(std::uint64_t most_bytes) {
+  const KvBudget& budget = cache_.budget();
+  PrefixTree* const tree = cache_.prefixes();
+  if (tree == nullptr || budget.limit_bytes() == KvBudget::kUnlimited)
+    return budget.current_bytes();
+  const PlanRequest request =
+      prefix_watermarks_.demand(budget.current_bytes(), budget.limit_bytes());
+  if (request.urgency == Urgency::kPressed && budget.current_bytes() > request.budget_bytes)
+    tree->evict(std::min(budget.current_bytes() - request.budget_bytes, most_bytes),
+                PrefixTree::Victims::kAlsoShared);
+  return budget.current_bytes() - tree->memory().cached_only_bytes;
+}
+
 void Evictor::relieve(std::span<const Seat> seats, std::uint64_t most_bytes) {
   for (const Seat& seat : seats) {
     if (!seat.memory->options().evicts) continue;
@@ -150,12 +179,13 @@ void Evictor::relieve(std::span<const Seat> seats, std::uint64_t most_bytes) {
     const std::uint64_t tracked = seat.memory->tracked_bytes();
     if (tracked <= own.budget_bytes) continue;
     own.budget_bytes = std::max(own.budget_bytes, tracked - std::min(tracked, most_bytes));
-    carry_out(seat, seat.memory->plan(own));
+    carry_out(seat, seat.memory->plan(own), Sharing::kCopy);
   }
   const KvBudget& budget = cache_.budget();
-  const PlanRequest request = watermarks_.demand(budget.current_bytes(), budget.limit_bytes());
-  if (budget.current_bytes() <= request.budget_bytes) return;
-  share_out(seats, std::min(budget.current_bytes() - request.budget_bytes, most_bytes), request);
+  const std::uint64_t live = relieve_of_prefixes(most_bytes);
+  const PlanRequest request = watermarks_.demand(live, budget.limit_bytes());
+  if (live <= request.budget_bytes) return;
+  share_out(seats, std::min(live - request.budget_bytes, most_bytes), request);
 }
 
 void Evictor::convert_sealed(const Seat& seat) {
@@ -164,7 +194,7 @@ void Evictor::convert_sealed(const Seat& seat) {
   const auto& pages = seat.memory->pages();
   for (std::size_t i = pages.size(); i-- > 0;) {
     if (pages[i].format == *form) break;
-    if (pages[i].sealed && !demote(seat, pages[i].first_position, *form)) break;
+    if (pages[i].sealed && !demote(seat, pages[i].first_position, *form, Sharing::kCopy)) break;
   }
 }
 

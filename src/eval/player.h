@@ -28,7 +28,9 @@ struct PlayOptions {
 struct PlayedTurn {
   int turn = 0;              ///< from 1
   int new_tokens = 0;        ///< of the input, never seen before
-  int reused_tokens = 0;     ///< of the input, in the session already, evicted ones included
+  int reused_tokens = 0;     ///< of the input, not computed: in the session, evicted ones
+                             ///< included, or in prefixes that other sessions left
+  int cached_tokens = 0;     ///< of those, from the prefixes
   int computed_tokens = 0;   ///< rows of forward passes
   int generated_tokens = 0;  ///< written, or forced
   std::int64_t evicted_tokens = 0;
@@ -37,6 +39,7 @@ struct PlayedTurn {
   std::int64_t prompt_ns = 0;
   std::vector<std::int64_t> step_ns;  ///< of each decode step
   std::string text;
+  std::string miss;  ///< why what should have been reused was not; else empty
 
   double ms_per_token() const;
 };
