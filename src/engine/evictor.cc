@@ -84,9 +84,15 @@ void Evictor::carry_out(const Seat& seat, const EvictionPlan& plan) {
   }
 }
 
+/// Where pages can change their form, the watermarks ask for that only: a page dropped ahead of
+/// need is lost for nothing, and dropping it later is no more work.
+bool Evictor::drops_ahead(const Seat& seat) {
+  return !seat.memory->options().demotes;
+}
+
 /// Shares `excess` bytes out among the seats and carries their plans out.
 void Evictor::share_out(std::span<const Seat> seats, std::uint64_t excess,
-                        const PlanRequest& request) {
+                        const PlanRequest& request, Occasion occasion) {
   std::uint64_t total = 0;
   for (const Seat& seat : seats)
     if (seat.memory->options().evicts) total += seat.memory->tracked_bytes();
@@ -97,28 +103,32 @@ void Evictor::share_out(std::span<const Seat> seats, std::uint64_t excess,
     const auto tracked = static_cast<double>(seat.memory->tracked_bytes());
     PlanRequest own = request;
     own.budget_bytes = static_cast<std::uint64_t>(tracked * (1.0 - share));
+    if (occasion == Occasion::kAhead) own.may_drop = drops_ahead(seat);
     carry_out(seat, seat.memory->plan(own));
   }
 }
 
-bool Evictor::free_own(const Seat& seat, std::uint64_t bytes) {
+bool Evictor::free_own(const Seat& seat, std::uint64_t bytes, bool may_drop) {
   if (bytes == 0) return true;
   const std::uint64_t tracked = seat.memory->tracked_bytes();
   PlanRequest request;
   request.urgency = Urgency::kPressed;
   request.budget_bytes = tracked - std::min(tracked, bytes);
+  request.may_drop = may_drop;
   const EvictionPlan plan = seat.memory->plan(request);
   if (plan.missing_bytes > 0) return false;
   carry_out(seat, plan);
   return seat.memory->tracked_bytes() <= request.budget_bytes;
 }
 
-bool Evictor::free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote) {
+bool Evictor::free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote,
+                   bool may_drop) {
   const std::uint64_t before = changed_pages_;
   PlanRequest request;
   request.urgency = Urgency::kPressed;
   request.may_demote = may_demote;
-  share_out(seats, bytes, request);
+  request.may_drop = may_drop;
+  share_out(seats, bytes, request, Occasion::kNeed);
   return changed_pages_ > before;
 }
 
@@ -150,12 +160,14 @@ void Evictor::relieve(std::span<const Seat> seats, std::uint64_t most_bytes) {
     const std::uint64_t tracked = seat.memory->tracked_bytes();
     if (tracked <= own.budget_bytes) continue;
     own.budget_bytes = std::max(own.budget_bytes, tracked - std::min(tracked, most_bytes));
+    own.may_drop = drops_ahead(seat);
     carry_out(seat, seat.memory->plan(own));
   }
   const KvBudget& budget = cache_.budget();
   const PlanRequest request = watermarks_.demand(budget.current_bytes(), budget.limit_bytes());
   if (budget.current_bytes() <= request.budget_bytes) return;
-  share_out(seats, std::min(budget.current_bytes() - request.budget_bytes, most_bytes), request);
+  share_out(seats, std::min(budget.current_bytes() - request.budget_bytes, most_bytes), request,
+            Occasion::kAhead);
 }
 
 void Evictor::convert_sealed(const Seat& seat) {
