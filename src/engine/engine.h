@@ -179,10 +179,13 @@ class Engine {
   /// Lets prefixes go that no session holds; whether that freed anything.
   bool prefixes_give_way(std::uint64_t bytes);
 
-  /// Slots for `tokens` more tokens, evicting where the budget has none.
-  Room make_room(Session& session, int tokens);
+  /// Slots for `tokens` more tokens, evicting where the budget has none; without `may_drop` pages
+  /// only change their form.
+  Room make_room(Session& session, int tokens, bool may_drop = true);
   /// The same for as many of `tokens` as there are places and room for at once; 0 where for none,
-  /// and then a refusal, or none where it is places that are missing.
+  /// and then a refusal, or none where it is places that are missing. Fewer tokens at once come
+  /// before any page is dropped: what they need at fp16 until they can be demoted is no reason to
+  /// forget (docs/decisions/0250).
   int make_room_for_some(Session& session, int tokens, Room& room);
   void sync_memory(Session& session);
   void ask_evidence(const Session& session, PassEvidence& evidence, SequenceSlice& slice);

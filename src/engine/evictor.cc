@@ -94,9 +94,15 @@ void Evictor::carry_out(const Seat& seat, const EvictionPlan& plan, Sharing shar
   }
 }
 
+/// Where pages can change their form, the watermarks ask for that only: a page dropped ahead of
+/// need is lost for nothing, and dropping it later is no more work.
+bool Evictor::drops_ahead(const Seat& seat) {
+  return !seat.memory->options().demotes;
+}
+
 /// Shares `excess` bytes out among the seats and carries their plans out.
 void Evictor::share_out(std::span<const Seat> seats, std::uint64_t excess,
-                        const PlanRequest& request) {
+                        const PlanRequest& request, Occasion occasion) {
   std::uint64_t total = 0;
   for (const Seat& seat : seats)
     if (seat.memory->options().evicts) total += seat.memory->tracked_bytes();
@@ -107,18 +113,21 @@ void Evictor::share_out(std::span<const Seat> seats, std::uint64_t excess,
     const auto tracked = static_cast<double>(seat.memory->tracked_bytes());
     PlanRequest own = request;
     own.budget_bytes = static_cast<std::uint64_t>(tracked * (1.0 - share));
+    if (occasion == Occasion::kAhead) own.may_drop = drops_ahead(seat);
     carry_out(seat, seat.memory->plan(own));
   }
 }
 
-bool Evictor::free_own(const Seat& seat, std::uint64_t bytes) {
+bool Evictor::free_own(const Seat& seat, std::uint64_t bytes, bool may_drop) {
   if (bytes == 0) return true;
   const std::uint64_t tracked = seat.memory->tracked_bytes();
   PlanRequest request;
   request.urgency = Urgency::kPressed;
   request.budget_bytes = tracked - std::min(tracked, bytes);
+  request.may_drop = may_drop;
   // Where a page finds no room to change its form in, what is left is dropped.
   for (const bool may_demote : {true, false}) {
+    if (!may_demote && !may_drop) break;
     request.may_demote = may_demote;
     const EvictionPlan plan = seat.memory->plan(request);
     if (plan.missing_bytes > 0) return false;
@@ -128,12 +137,14 @@ bool Evictor::free_own(const Seat& seat, std::uint64_t bytes) {
   return false;
 }
 
-bool Evictor::free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote) {
+bool Evictor::free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote,
+                   bool may_drop) {
   const std::uint64_t before = changed_pages_;
   PlanRequest request;
   request.urgency = Urgency::kPressed;
   request.may_demote = may_demote;
-  share_out(seats, bytes, request);
+  request.may_drop = may_drop;
+  share_out(seats, bytes, request, Occasion::kNeed);
   return changed_pages_ > before;
 }
 
@@ -179,13 +190,13 @@ void Evictor::relieve(std::span<const Seat> seats, std::uint64_t most_bytes) {
     const std::uint64_t tracked = seat.memory->tracked_bytes();
     if (tracked <= own.budget_bytes) continue;
     own.budget_bytes = std::max(own.budget_bytes, tracked - std::min(tracked, most_bytes));
+    own.may_drop = drops_ahead(seat);
     carry_out(seat, seat.memory->plan(own), Sharing::kCopy);
   }
-  const KvBudget& budget = cache_.budget();
   const std::uint64_t live = relieve_of_prefixes(most_bytes);
-  const PlanRequest request = watermarks_.demand(live, budget.limit_bytes());
+  const PlanRequest request = watermarks_.demand(live, cache_.budget().limit_bytes());
   if (live <= request.budget_bytes) return;
-  share_out(seats, std::min(live - request.budget_bytes, most_bytes), request);
+  share_out(seats, std::min(live - request.budget_bytes, most_bytes), request, Occasion::kAhead);
 }
 
 void Evictor::convert_sealed(const Seat& seat) {

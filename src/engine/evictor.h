@@ -40,13 +40,15 @@ class Evictor {
   /// then nothing can be demoted.
   [[nodiscard]] bool hold_spare();
 
-  /// Frees at least `bytes` of the session's own pages; false where its plan cannot.
-  [[nodiscard]] bool free_own(const Seat& seat, std::uint64_t bytes);
+  /// Frees at least `bytes` of the session's own pages; false where its plan cannot, and then
+  /// nothing has changed. Without `may_drop` pages only change their form.
+  [[nodiscard]] bool free_own(const Seat& seat, std::uint64_t bytes, bool may_drop = true);
   /// Plans for `bytes` of the cache's budget; false where no plan has anything left to give. Pages
   /// that sessions share are not demoted, and come back only when the last of them lets go: who
   /// asks again asks for more, and for drops. What a session shares with the prefix tree alone, the
   /// tree forgets first.
-  bool free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote);
+  bool free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote,
+            bool may_drop = true);
   /// Drops at least `tokens` tokens where the session's plans can, however many bytes are free.
   void drop_tokens(const Seat& seat, std::int64_t tokens);
   /// Works towards the watermarks, at most about `most_bytes` of pages. Remembered prefixes that no
@@ -68,7 +70,10 @@ class Evictor {
   bool demote(const Seat& seat, Position first_position, KvFormat format, Sharing sharing);
   std::uint64_t relieve_of_prefixes(std::uint64_t most_bytes);
   bool held_alone(const PageHandle& page);
-  void share_out(std::span<const Seat> seats, std::uint64_t excess, const PlanRequest& request);
+  enum class Occasion { kNeed, kAhead };
+  static bool drops_ahead(const Seat& seat);
+  void share_out(std::span<const Seat> seats, std::uint64_t excess, const PlanRequest& request,
+                 Occasion occasion);
 
   KvCache& cache_;
   LayerGroupId group_;

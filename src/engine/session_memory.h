@@ -39,6 +39,7 @@ struct SessionMemoryOptions {
   KvFormat own_format = KvFormat::kF16;               ///< of pages as they are written
   std::optional<KvFormat> fixed_form;                 ///< what every page becomes once it is sealed
   bool evicts = true;                                 ///< else plans are never asked for
+  bool demotes = false;                               ///< plans may change forms before they drop
   std::uint64_t budget_bytes = KvBudget::kUnlimited;  ///< of this session's evictable pages
   WatermarkOptions watermarks = {};
 };
