@@ -69,6 +69,15 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
       ->capture_default_str();
 }
 
+void add_stable_prefix_flag(CLI::App& command, std::string& rule) {
+  command
+      .add_option("--stable-prefix", rule,
+                  "times, dates and ids in system messages: off leaves them; normalise writes "
+                  "[time] and [id]; move puts their lines at the message's end")
+      ->check(CLI::IsMember({"off", "normalise", "move"}))
+      ->capture_default_str();
+}
+
 Result<EngineOptions> EngineFlags::options() const {
   EngineOptions options;
   MEMDECAY_ASSIGN_OR_RETURN(options.model_path, resolve_model(model_));

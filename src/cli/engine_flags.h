@@ -41,4 +41,7 @@ class EngineFlags {
   std::string precision_ = "fast";
 };
 
+/// Adds --stable-prefix, for commands with system messages; stable_prefix_named() reads it.
+void add_stable_prefix_flag(CLI::App& command, std::string& rule);
+
 }  // namespace memdecay

@@ -20,6 +20,7 @@ struct PlayFlags {
   std::vector<std::string> messages;  ///< files
   bool recorded = false;
   int generate_tokens = 0;
+  std::string stable_prefix = "off";
   bool json = false;
 };
 
@@ -66,6 +67,7 @@ Status play_one(const PlayFlags& flags, nlohmann::ordered_json conversation,
   PlayOptions options;
   options.generate_tokens = flags.recorded ? 0 : flags.generate_tokens;
   options.sampling.temperature = 0.0F;
+  MEMDECAY_ASSIGN_OR_RETURN(options.stable_prefix, stable_prefix_named(flags.stable_prefix));
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Player> player,
                             Player::open(engine, std::move(conversation), options));
   for (;;) {
@@ -122,6 +124,7 @@ void add_play_command(CLI::App& program, int& status) {
                    "let the model write its own turns, of at most so many tokens, greedily")
       ->check(whole_number(1, 1 << 24))
       ->excludes(recorded);
+  add_stable_prefix_flag(*command, flags->stable_prefix);
   command->add_flag("--json", flags->json, "one JSON line a turn instead of a table");
   command->footer(
       "new: tokens of the turn's input never seen before; reused: found in the session, evicted "

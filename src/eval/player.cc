@@ -50,6 +50,7 @@ Result<std::unique_ptr<Player>> Player::open(Engine& engine, nlohmann::ordered_j
     return Status(StatusCode::kInvalidArgument,
                   "the conversation has no assistant message, so there is no turn to play");
   }
+  make_prefix_stable(conversation["messages"], options.stable_prefix);
   player->conversation_ = std::move(conversation);
   MEMDECAY_ASSIGN_OR_RETURN(player->session_, engine.open_session());
   return player;

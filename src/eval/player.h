@@ -16,6 +16,7 @@
 
 #include "engine/engine.h"
 #include "engine/prompt.h"
+#include "engine/stable_prefix.h"
 
 namespace memdecay {
 
@@ -23,6 +24,7 @@ struct PlayOptions {
   /// Most tokens of an answer that the model writes itself; 0: the recorded answers are forced.
   int generate_tokens = 0;
   SamplingOptions sampling;
+  StablePrefix stable_prefix = StablePrefix::kOff;  ///< of the system messages
 };
 
 struct PlayedTurn {
