@@ -91,8 +91,7 @@ Status chat(const ChatFlags& flags) {
                             Conversation::open(*engine, nlohmann::ordered_json::array()));
   MEMDECAY_ASSIGN_OR_RETURN(const StablePrefix rule, stable_prefix_named(flags.stable_prefix));
   if (!flags.system.empty())
-    conversation->add_message(
-        {{"role", "system"}, {"content", stable_text(flags.system, rule)}});
+    conversation->add_message({{"role", "system"}, {"content", stable_text(flags.system, rule)}});
   const bool interactive = is_terminal(stdin);
   std::printf("%s, %s, %s kernels.%s\n", describe_model(flags, engine->model()).c_str(),
               describe_threads(*engine).c_str(), engine->kernels().name,
