@@ -45,10 +45,9 @@ Result<std::unique_ptr<Player>> Player::open(Engine& engine, nlohmann::ordered_j
     }
     if (*role == "assistant") player->answers_.push_back(i);
   }
-  if (player->answers_.empty()) {
-    return Status(StatusCode::kInvalidArgument,
-                  "the conversation has no assistant message, so there is no turn to play");
-  }
+  if (messages->empty())
+    return Status(StatusCode::kInvalidArgument, "the conversation has no message to play");
+  if (messages->back().at("role") != "assistant") player->answers_.push_back(messages->size());
   player->conversation_ = std::move(conversation);
   MEMDECAY_ASSIGN_OR_RETURN(player->session_, engine.open_session());
   return player;
@@ -128,8 +127,8 @@ Result<std::optional<PlayedTurn>> Player::next() {
   const SessionMemory* memory = session_->memory();
   const std::int64_t evicted_before = memory != nullptr ? memory->evicted_tokens() : 0;
   const std::size_t answer = answers_[next_];
-  MEMDECAY_RETURN_IF_ERROR(options_.generate_tokens > 0 ? generate(answer, turn)
-                                                        : force(answer, turn));
+  const bool recorded = options_.force_recorded && answer < conversation_["messages"].size();
+  MEMDECAY_RETURN_IF_ERROR(recorded ? force(answer, turn) : generate(answer, turn));
   ++next_;
   turn.evicted_tokens = memory != nullptr ? memory->evicted_tokens() - evicted_before : 0;
   turn.live_bytes = engine_.cache().budget().current_bytes();

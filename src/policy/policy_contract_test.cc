@@ -240,6 +240,33 @@ void expect_same(const EvictionPlan& a, const EvictionPlan& b) {
   EXPECT_EQ(a.missing_bytes, b.missing_bytes);
 }
 
+/// Exact values give up int8 keys only after every other page that may is as coarse as it gets.
+void check_exact_values_give_last(RandomSession& session, const EvictionPlan& plan) {
+  std::map<std::int32_t, const PlanAction*> actions;
+  bool exact_gave = false;
+  for (const PlanAction& action : plan.actions) {
+    actions[action.page.value()] = &action;
+    const PageMeta& meta = session.oracle().pages().at(action.page.value());
+    exact_gave |= !action.drop && meta.exact_share >= 0.1F && action.form > PageForm::kK8V4;
+  }
+  if (!exact_gave) return;
+  for (const auto& [id, meta] : session.oracle().pages()) {
+    const Shield shield = session.policy().explain(TrackedPageId(id)).shield;
+    const bool free = shield == Shield::kNone || shield == Shield::kRoundMate;
+    if (!free || meta.pinned || meta.exact_share >= 0.1F) continue;
+    const auto action = actions.find(id);
+    if (action != actions.end() && action->second->drop) continue;
+    const PageForm form = action == actions.end() ? meta.form : action->second->form;
+    const std::uint64_t bytes = form == meta.form ? meta.bytes : meta.forms[form_index(form)].bytes;
+    for (std::size_t coarser = form_index(form) + 1; coarser < kPageFormCount; ++coarser) {
+      const std::uint64_t offered = meta.forms[coarser].bytes;
+      EXPECT_TRUE(offered == 0 || offered >= bytes)
+          << session.policy().explain(TrackedPageId(id)).sentence << "; planned "
+          << page_form_name(form) << ", offered " << page_form_name(static_cast<PageForm>(coarser));
+    }
+  }
+}
+
 /// Everything a plan must leave, whatever its order.
 void check_invariants(RandomSession& session, const EvictionPlan& plan, std::uint64_t budget) {
   PolicyOracle& oracle = session.oracle();
@@ -251,22 +278,23 @@ void check_invariants(RandomSession& session, const EvictionPlan& plan, std::uin
     const PageMeta& meta = oracle.pages().at(action.page.value());
     freed += action.freed_bytes;
     ASSERT_TRUE(meta.sealed);
-    ASSERT_FALSE(oracle.newest(meta));
     if (!action.drop) {
+      if (oracle.newest(meta)) {
+        ASSERT_LE(action.form, LadderOptions().lowest_newest);
+      }
       ASSERT_EQ(action.freed_bytes, meta.bytes - meta.forms[form_index(action.form)].bytes);
       ASSERT_GT(action.form, meta.form);
       if (meta.pinned) {
         ASSERT_LE(action.form, PageForm::kInt8);
       }
-      if (meta.exact_share >= 0.1F) {
-        ASSERT_LE(action.form, PageForm::kK8V4);
-      }
       continue;
     }
+    ASSERT_FALSE(oracle.newest(meta));
     ASSERT_EQ(action.freed_bytes, meta.bytes);
     ASSERT_FALSE(oracle.shielded(meta)) << session.policy().explain(action.page).sentence;
     gone.insert(action.page.value());
   }
+  check_exact_values_give_last(session, plan);
   ASSERT_EQ(plan.freed_bytes, freed);
   ASSERT_EQ(session.policy().tracked_bytes(), oracle.bytes());
   const std::uint64_t left = oracle.bytes() - freed;
