@@ -161,10 +161,13 @@ class Engine {
   /// The context that places must stay in where they can.
   int trained_context() const;
 
-  /// Slots for `tokens` more tokens, evicting where the budget has none.
-  Room make_room(Session& session, int tokens);
+  /// Slots for `tokens` more tokens, evicting where the budget has none; without `may_drop` pages
+  /// only change their form.
+  Room make_room(Session& session, int tokens, bool may_drop = true);
   /// The same for as many of `tokens` as there are places and room for at once; 0 where for none,
-  /// and then a refusal, or none where it is places that are missing.
+  /// and then a refusal, or none where it is places that are missing. Fewer tokens at once come
+  /// before any page is dropped: what they need at fp16 until they can be demoted is no reason to
+  /// forget (docs/decisions/0250).
   int make_room_for_some(Session& session, int tokens, Room& room);
   void sync_memory(Session& session);
   void ask_evidence(const Session& session, PassEvidence& evidence, SequenceSlice& slice);

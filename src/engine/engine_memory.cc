@@ -5,7 +5,7 @@
 #include "core/check.h"
 #include "core/steady_clock.h"
 #include "engine/engine.h"
-#include "policy/make_policy.h"
+#include "policy/policy_spec.h"
 
 namespace memdecay {
 namespace {
@@ -28,6 +28,8 @@ constexpr std::size_t kMostPackedPages = 16;
 /// A plan frees less than it says where pages are shared: so often a pass asks again, each time for
 /// twice as much.
 constexpr int kMostAttempts = 8;
+/// A full session reads on by so many pages' tokens before it drops anything.
+constexpr int kSmallestPassPages = 2;
 
 std::optional<KvFormat> fixed_form(KvForms forms) {
   switch (forms) {
@@ -70,7 +72,7 @@ Result<EvictionPolicyHandle> Engine::make_session_policy(const SessionOptions& o
   const std::uint64_t budget = std::min(options.budget_bytes, options_.kv_budget_bytes);
   if (budget != KvBudget::kUnlimited) policy.memdecay.protection.pin_cap_bytes = budget / 2;
   if (options.own_policy) return options.own_policy(policy);
-  return make_policy(options.policy == "none" ? "window" : options.policy, policy);
+  return make_policy_by_spec(options.policy == "none" ? "window" : options.policy, policy);
 }
 
 Status Engine::add_memory(Session& session, SessionOptions options) {
@@ -91,7 +93,8 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
   memory.own_format = layout.format;
   memory.forms[form_index(PageForm::kF16)] = {page_bytes(), 0};
   // A budget too small for a page to change its form in still drops pages.
-  if (evictor_->hold_spare()) MEMDECAY_RETURN_IF_ERROR(choose_forms(*options.kv_forms, memory));
+  const bool has_spare = evictor_->hold_spare();
+  if (has_spare) MEMDECAY_RETURN_IF_ERROR(choose_forms(*options.kv_forms, memory));
   if (memory.fixed_form.has_value() &&
       memory.forms[form_index(form_of(*memory.fixed_form))].bytes == 0) {
     return make_status(StatusCode::kResourceExhausted,
@@ -99,6 +102,7 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
                        "form in, or the engine was made without pools for it",
                        kv_format_name(*memory.fixed_form));
   }
+  memory.demotes = options.kv_forms == KvForms::kAuto && has_spare;
   MEMDECAY_ASSIGN_OR_RETURN(EvictionPolicyHandle policy, make_session_policy(options));
   session.memory_.emplace(std::move(policy), memory);
   session.memory_options_ = std::move(options);
@@ -121,20 +125,21 @@ void Engine::sync_memory(Session& session) {
   session.memory_->sync(session.sequence_->view(*evictable_), session.sequence_->size());
 }
 
-Room Engine::make_room(Session& session, int tokens) {
+Room Engine::make_room(Session& session, int tokens, bool may_drop) {
   std::vector<Position> cuts;
   const Position size = session.sequence_->size();
   if (session.memory_.has_value()) cuts = session.memory_->cuts(size, size + tokens);
   if (evicts(session)) {
     const Evictor::Seat seat{&*session.memory_, &*session.sequence_};
     const std::uint64_t missing = session.memory_->missing_bytes(tokens, cuts.size());
-    if (!evictor_->free_own(seat, missing)) return {Room::Refusal::kBudget, missing};
+    if (!evictor_->free_own(seat, missing, may_drop)) return {Room::Refusal::kBudget, missing};
   }
   Room room = session.sequence_->try_append(tokens, cuts);
   for (int attempt = 0; !room && evictor_.has_value() && attempt < kMostAttempts; ++attempt) {
     if (room.refusal != Room::Refusal::kBudget) break;
-    const bool freed = evictor_->free(seats(), room.missing_bytes << attempt, attempt == 0);
-    if (!freed && attempt > 0) break;
+    const bool freed =
+        evictor_->free(seats(), room.missing_bytes << attempt, attempt == 0, may_drop);
+    if (!may_drop || (!freed && attempt > 0)) attempt = kMostAttempts;
     room = session.sequence_->try_append(tokens, cuts);
   }
   if (room) sync_memory(session);
@@ -142,6 +147,14 @@ Room Engine::make_room(Session& session, int tokens) {
 }
 
 int Engine::make_room_for_some(Session& session, int tokens, Room& room) {
+  if (evicts(session)) {
+    const int smallest = kSmallestPassPages * options_.page_tokens;
+    for (; tokens > smallest; tokens = std::max(smallest, tokens / 2)) {
+      if (!make_places(session, tokens)) continue;
+      room = make_room(session, tokens, /*may_drop=*/false);
+      if (room) return tokens;
+    }
+  }
   for (; tokens > 0; tokens = evicts(session) ? tokens / 2 : 0) {
     room = Room();
     if (!make_places(session, tokens)) continue;

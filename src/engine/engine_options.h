@@ -43,8 +43,9 @@ struct EngineOptions {
   Precision precision = Precision::kFast;
   int page_tokens = 32;  ///< 16, 32 or 64
   std::uint64_t kv_budget_bytes = KvBudget::kUnlimited;
-  /// Who decides what to forget when the budget is tight: a name of policy/make_policy.h, or
-  /// "none", which never evicts. Without a budget nothing is evicted.
+  /// Who decides what to forget when the budget is tight: a name of policy/make_policy.h, with
+  /// settings behind it or without (policy/policy_spec.h), or "none", which never evicts. Without a
+  /// budget nothing is evicted.
   std::string policy = "memdecay";
   PolicyConfig policy_config;   ///< how fast regions are forgotten
   bool protect_prefix = false;  ///< the text before the first user turn is never evicted

@@ -94,9 +94,15 @@ void Evictor::carry_out(const Seat& seat, const EvictionPlan& plan) {
   }
 }
 
+/// Where pages can change their form, the watermarks ask for that only: a page dropped ahead of
+/// need is lost for nothing, and dropping it later is no more work.
+bool Evictor::drops_ahead(const Seat& seat) {
+  return !seat.memory->options().demotes;
+}
+
 /// Shares `excess` bytes out among the seats and carries their plans out.
 void Evictor::share_out(std::span<const Seat> seats, std::uint64_t excess,
-                        const PlanRequest& request) {
+                        const PlanRequest& request, Occasion occasion) {
   std::uint64_t total = 0;
   for (const Seat& seat : seats)
     if (seat.memory->options().evicts) total += seat.memory->tracked_bytes();
@@ -107,28 +113,32 @@ void Evictor::share_out(std::span<const Seat> seats, std::uint64_t excess,
     const auto tracked = static_cast<double>(seat.memory->tracked_bytes());
     PlanRequest own = request;
     own.budget_bytes = static_cast<std::uint64_t>(tracked * (1.0 - share));
+    if (occasion == Occasion::kAhead) own.may_drop = drops_ahead(seat);
     carry_out(seat, seat.memory->plan(own));
   }
 }
 
-bool Evictor::free_own(const Seat& seat, std::uint64_t bytes) {
+bool Evictor::free_own(const Seat& seat, std::uint64_t bytes, bool may_drop) {
   if (bytes == 0) return true;
   const std::uint64_t tracked = seat.memory->tracked_bytes();
   PlanRequest request;
   request.urgency = Urgency::kPressed;
   request.budget_bytes = tracked - std::min(tracked, bytes);
+  request.may_drop = may_drop;
   const EvictionPlan plan = seat.memory->plan(request);
   if (plan.missing_bytes > 0) return false;
   carry_out(seat, plan);
   return seat.memory->tracked_bytes() <= request.budget_bytes;
 }
 
-bool Evictor::free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote) {
+bool Evictor::free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote,
+                   bool may_drop) {
   const std::uint64_t before = changed_pages_;
   PlanRequest request;
   request.urgency = Urgency::kPressed;
   request.may_demote = may_demote;
-  share_out(seats, bytes, request);
+  request.may_drop = may_drop;
+  share_out(seats, bytes, request, Occasion::kNeed);
   return changed_pages_ > before;
 }
 
@@ -160,12 +170,14 @@ void Evictor::relieve(std::span<const Seat> seats, std::uint64_t most_bytes) {
     const std::uint64_t tracked = seat.memory->tracked_bytes();
     if (tracked <= own.budget_bytes) continue;
     own.budget_bytes = std::max(own.budget_bytes, tracked - std::min(tracked, most_bytes));
+    own.may_drop = drops_ahead(seat);
     carry_out(seat, seat.memory->plan(own));
   }
   const KvBudget& budget = cache_.budget();
   const PlanRequest request = watermarks_.demand(budget.current_bytes(), budget.limit_bytes());
   if (budget.current_bytes() <= request.budget_bytes) return;
-  share_out(seats, std::min(budget.current_bytes() - request.budget_bytes, most_bytes), request);
+  share_out(seats, std::min(budget.current_bytes() - request.budget_bytes, most_bytes), request,
+            Occasion::kAhead);
 }
 
 bool Evictor::list_packable(const Seat& seat) {
@@ -199,26 +211,45 @@ bool Evictor::list_packable(const Seat& seat) {
   return static_cast<double>(filled) < kFullEnough * slots;
 }
 
+std::optional<PackingChoice> Evictor::choose(std::int32_t page_tokens, std::size_t most_pages,
+                                             bool too_empty) const {
+  const auto choice = choose_packing(packable_, page_tokens, most_pages, Kinship::kAlike);
+  if (choice.has_value() || !too_empty) return choice;
+  return choose_packing(packable_, page_tokens, most_pages, Kinship::kNear);
+}
+
+bool Evictor::pack_pages(const Seat& seat, const PackingChoice& choice) {
+  SessionMemory& memory = *seat.memory;
+  positions_.clear();
+  for (std::size_t i = choice.first; i < choice.first + choice.count; ++i)
+    positions_.push_back(memory.pages()[i].first_position);
+  if (!seat.sequence->pack_pages(positions_)) return false;
+  const PageTable& table = seat.sequence->table(group_);
+  memory.packed(choice.first, choice.count, table.view(), table.runs());
+  return true;
+}
+
 std::size_t Evictor::pack(const Seat& seat, std::size_t most_pages) {
   SessionMemory& memory = *seat.memory;
   if (!memory.options().evicts || !memory.options().packs_pages) return 0;
   if (!memory.may_pack(most_pages)) return 0;
   const bool too_empty = list_packable(seat);
   const std::int32_t page_tokens = memory.options().page_tokens;
-  auto choice = choose_packing(packable_, page_tokens, most_pages, Kinship::kAlike);
-  if (!choice.has_value() && too_empty)
-    choice = choose_packing(packable_, page_tokens, most_pages, Kinship::kNear);
+  const auto choice = choose(page_tokens, most_pages, too_empty);
   if (!choice.has_value()) {
     memory.settle(most_pages);
     return 0;
   }
-  positions_.clear();
-  for (std::size_t i = choice->first; i < choice->first + choice->count; ++i)
-    positions_.push_back(memory.pages()[i].first_position);
-  if (!seat.sequence->pack_pages(positions_)) return 0;
-  const PageTable& table = seat.sequence->table(group_);
-  memory.packed(choice->first, choice->count, table.view(), table.runs());
-  return choice->count;
+  if (pack_pages(seat, *choice)) return choice->count;
+  // A full budget: what is held for demotions is room for one new page.
+  const auto pair = choose(page_tokens, 2, too_empty);
+  if (!pair.has_value() || buffer_.empty()) return 0;
+  spare_.release();
+  buffer_charge_.release();
+  std::vector<std::byte>().swap(buffer_);
+  const bool packed = pack_pages(seat, *pair);
+  MEMDECAY_CHECK(hold_spare());  // two pages became one, or nothing has changed
+  return packed ? pair->count : 0;
 }
 
 void Evictor::convert_sealed(const Seat& seat) {

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -43,12 +44,14 @@ class Evictor {
   /// then nothing can be demoted.
   [[nodiscard]] bool hold_spare();
 
-  /// Frees at least `bytes` of the session's own pages; false where its plan cannot.
-  [[nodiscard]] bool free_own(const Seat& seat, std::uint64_t bytes);
+  /// Frees at least `bytes` of the session's own pages; false where its plan cannot, and then
+  /// nothing has changed. Without `may_drop` pages only change their form.
+  [[nodiscard]] bool free_own(const Seat& seat, std::uint64_t bytes, bool may_drop = true);
   /// Plans for `bytes` of the cache's budget; false where no plan has anything left to give. Pages
   /// that sessions share are not demoted, and come back only when the last of them lets go: who
   /// asks again asks for more, and for drops.
-  bool free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote);
+  bool free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote,
+            bool may_drop = true);
   /// Drops at least `tokens` tokens where the session's plans can, however many bytes are free.
   void drop_tokens(const Seat& seat, std::int64_t tokens);
   /// Works towards the watermarks, at most about `most_bytes` of pages.
@@ -67,8 +70,14 @@ class Evictor {
   void carry_out(const Seat& seat, const EvictionPlan& plan);
   /// Fills packable_; whether the pages are so empty that near kin may be packed.
   bool list_packable(const Seat& seat);
+  std::optional<PackingChoice> choose(std::int32_t page_tokens, std::size_t most_pages,
+                                      bool too_empty) const;
+  bool pack_pages(const Seat& seat, const PackingChoice& choice);
   bool demote(const Seat& seat, Position first_position, KvFormat format);
-  void share_out(std::span<const Seat> seats, std::uint64_t excess, const PlanRequest& request);
+  enum class Occasion { kNeed, kAhead };
+  static bool drops_ahead(const Seat& seat);
+  void share_out(std::span<const Seat> seats, std::uint64_t excess, const PlanRequest& request,
+                 Occasion occasion);
 
   KvCache& cache_;
   LayerGroupId group_;

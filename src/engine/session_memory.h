@@ -42,6 +42,7 @@ struct SessionMemoryOptions {
   std::optional<KvFormat> fixed_form;                 ///< what every page becomes once it is sealed
   bool packs_pages = true;                            ///< else Evictor::pack() leaves them alone
   bool evicts = true;                                 ///< else plans are never asked for
+  bool demotes = false;                               ///< plans may change forms before they drop
   std::uint64_t budget_bytes = KvBudget::kUnlimited;  ///< of this session's evictable pages
   WatermarkOptions watermarks = {};
 };

@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "core/units.h"
-#include "policy/make_policy.h"
+#include "policy/policy_spec.h"
 
 namespace memdecay {
 namespace {
@@ -66,7 +66,7 @@ Result<std::vector<MemoryCell>> make_cells(const std::vector<std::string>& polic
   std::vector<MemoryCell> cells;
   for (const std::string& policy : policies) {
     const std::string name = plain_name(policy);
-    if (name != "none") MEMDECAY_RETURN_IF_ERROR(make_policy(name).status());
+    if (name != "none") MEMDECAY_RETURN_IF_ERROR(make_policy_by_spec(name).status());
     for (const std::string& format : kv_formats) {
       MEMDECAY_RETURN_IF_ERROR(kv_forms_named(format).status());
       if (name == "none") {

@@ -63,6 +63,7 @@ void OrderedPolicy::replace_drop(std::int32_t unit, bool forced) {
 PageForm OrderedPolicy::lowest_form(const PageMeta& page) const {
   PageForm lowest = ladder_.lowest;
   if (page.pinned) lowest = std::min(lowest, ladder_.lowest_pinned);
+  if (book_.shield(page.id) == Shield::kNewest) lowest = std::min(lowest, ladder_.lowest_newest);
   if (page.exact_share >= ladder_.exact_from_share) {
     lowest = std::min(lowest, ladder_.lowest_exact);
   }
@@ -90,8 +91,8 @@ double OrderedPolicy::demote_weight(const PageMeta& page, PageForm from, PageFor
 bool OrderedPolicy::demotable(TrackedPageId page) const {
   if (!ladder_.enabled || !book_.tracked(page)) return false;
   const Shield shield = book_.shield(page);
-  const bool free =
-      shield == Shield::kNone || shield == Shield::kPinned || shield == Shield::kRoundMate;
+  const bool free = shield == Shield::kNone || shield == Shield::kPinned ||
+                    shield == Shield::kRoundMate || shield == Shield::kNewest;
   const PageMeta& meta = book_.meta(page);
   return free && next_form(meta, meta.form).has_value();
 }
@@ -170,7 +171,7 @@ void OrderedPolicy::rekey(TrackedPageId page) {
 EvictionPlan OrderedPolicy::plan(const PlanRequest& request) const {
   const bool gentle = request.urgency == Urgency::kGentle;
   const bool over = book_.bytes() > request.budget_bytes;
-  PlanWriter writer(*this, request.budget_bytes, over && !gentle && drops_all());
+  PlanWriter writer(*this, request, over && !gentle && drops_all() && request.may_drop);
   if (!over) return writer.take();
   if (gentle) {
     const std::optional<double> limit = gentle_limit(request);
@@ -178,6 +179,7 @@ EvictionPlan OrderedPolicy::plan(const PlanRequest& request) const {
     return writer.take();
   }
   if (ladder_.enabled && request.may_demote) writer.demote_all();
+  if (!request.may_drop) return writer.take();
   const double bonus = book_.options().lag_bonus;
   if (std::isfinite(bonus)) {
     writer.drop_units(PlanWriter::Rounds::kAll, bonus, std::nullopt);

@@ -24,6 +24,7 @@ struct LadderOptions {
   bool enabled = false;
   PageForm lowest = PageForm::kInt4;
   PageForm lowest_pinned = PageForm::kInt8;
+  PageForm lowest_newest = PageForm::kF16;
   PageForm lowest_exact = PageForm::kK8V4;  ///< D8: the keys of exact values stay int8
   float exact_from_share = 0.10F;           ///< a page that holds this much of them
 };

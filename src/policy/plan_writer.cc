@@ -4,9 +4,10 @@
 
 namespace memdecay {
 
-PlanWriter::PlanWriter(const OrderedPolicy& policy, std::uint64_t budget_bytes, bool drops_all)
+PlanWriter::PlanWriter(const OrderedPolicy& policy, const PlanRequest& request, bool drops_all)
     : policy_(policy),
-      budget_bytes_(budget_bytes),
+      budget_bytes_(request.budget_bytes),
+      may_drop_(request.may_drop),
       drops_all_(drops_all),
       left_bytes_(policy.tracked_bytes()) {}
 
@@ -115,7 +116,7 @@ void PlanWriter::drop_units(Rounds rounds, double young_bonus, std::optional<dou
     if (!step.has_value() || (limit.has_value() && !(step->score < *limit))) break;
     // A gentle plan leaves a page as a coarse one before it lets it go.
     if (limit.has_value() && demote_to_lowest(step->item)) continue;
-    drop_unit(step->item);
+    if (may_drop_) drop_unit(step->item);
   }
   plan_.steps += walk.steps();
 }

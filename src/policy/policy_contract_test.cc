@@ -411,6 +411,27 @@ TEST_P(PolicyContract, InvariantsHoldWherePagesArePacked) {
   }
 }
 
+TEST_P(PolicyContract, APlanThatMayNotDropOnlyChangesForms) {
+  for (unsigned seed = 200; seed < 204; ++seed) {
+    PolicyOptions options = test_options();
+    options.memdecay.ladder.enabled = true;
+    RandomSession session(GetParam(), options, seed);
+    for (int i = 0; i < 100; ++i) {
+      session.step();
+      PlanRequest request{session.random()() % (session.oracle().bytes() + 1)};
+      request.urgency = i % 2 == 0 ? Urgency::kPressed : Urgency::kGentle;
+      request.gentle_score_ceiling = 1e9;
+      const std::size_t drops_alone = dropped(session.policy().plan(request)).size();
+      request.may_drop = false;
+      const EvictionPlan plan = session.policy().plan(request);
+      EXPECT_TRUE(dropped(plan).empty()) << "seed " << seed << " step " << i;
+      if (request.urgency == Urgency::kPressed && drops_alone > 0) {
+        EXPECT_GT(plan.missing_bytes, 0U) << "seed " << seed << " step " << i;
+      }
+    }
+  }
+}
+
 TEST_P(PolicyContract, EqualCallsGiveEqualPlans) {
   RandomSession a(GetParam(), test_options(), 9);
   RandomSession b(GetParam(), test_options(), 9);
