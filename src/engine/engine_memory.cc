@@ -20,6 +20,11 @@ int probe_stride(int layers) {
 
 /// Pages' worth of bytes that one call of tend_memory() may free: a step must not wait for more.
 constexpr std::uint64_t kTendedPages = 2;
+/// Pages that one call of tend_memory() may copy to pack them: after a pass of one token, and one
+/// more for so many rows of the pass, since a longer pass hides more.
+constexpr std::size_t kPackedPages = 4;
+constexpr std::size_t kRowsPerPackedPage = 8;
+constexpr std::size_t kMostPackedPages = 16;
 /// A plan frees less than it says where pages are shared: so often a pass asks again, each time for
 /// twice as much.
 constexpr int kMostAttempts = 8;
@@ -38,10 +43,6 @@ std::optional<KvFormat> fixed_form(KvForms forms) {
       return std::nullopt;
   }
 }
-
-/// Relative errors of keys and values in each form, typical of the models measured; what the ladder
-/// weighs against the bytes freed.
-constexpr std::array<float, kPageFormCount> kRoundingErrors = {0.0F, 0.004F, 0.03F, 0.08F};
 
 }  // namespace
 
@@ -63,11 +64,14 @@ Result<EvictionPolicyHandle> Engine::make_session_policy(const SessionOptions& o
   PolicyOptions policy;
   policy.protect_prefix = options.protect_prefix.value_or(false);
   policy.random_seed = options.random_seed;
+  policy.memdecay.initial = options_.policy_config.initial;
+  policy.memdecay.decay = options_.policy_config.decay;
   policy.memdecay.adaptive.enabled = options_.adaptive_decay;
   policy.memdecay.ladder.enabled = options.kv_forms == KvForms::kAuto;
   // Pins may hold half of the budget at most: the rest is for what the agent does now.
   const std::uint64_t budget = std::min(options.budget_bytes, options_.kv_budget_bytes);
   if (budget != KvBudget::kUnlimited) policy.memdecay.protection.pin_cap_bytes = budget / 2;
+  if (options.own_policy) return options.own_policy(policy);
   return make_policy_by_spec(options.policy == "none" ? "window" : options.policy, policy);
 }
 
@@ -79,6 +83,7 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
   memory.fixed_form = fixed_form(*options.kv_forms);
   memory.budget_bytes = options.budget_bytes;
   memory.watermarks = options.watermarks;
+  memory.packs_pages = options.packs_pages;
   memory.evicts = options.policy != "none" &&
                   std::min(options.budget_bytes, options_.kv_budget_bytes) != KvBudget::kUnlimited;
   if (!evictable_.has_value() || (!memory.evicts && !memory.fixed_form.has_value()))
@@ -89,11 +94,7 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
   memory.forms[form_index(PageForm::kF16)] = {page_bytes(), 0};
   // A budget too small for a page to change its form in still drops pages.
   const bool has_spare = evictor_->hold_spare();
-  for (const KvFormat format : cache_->config().forms) {
-    if (!has_spare) break;
-    const std::size_t form = form_index(form_of(format));
-    memory.forms[form] = {PagePool::stride_bytes_for(layout.in(format)), kRoundingErrors[form]};
-  }
+  if (has_spare) MEMDECAY_RETURN_IF_ERROR(choose_forms(*options.kv_forms, memory));
   if (memory.fixed_form.has_value() &&
       memory.forms[form_index(form_of(*memory.fixed_form))].bytes == 0) {
     return make_status(StatusCode::kResourceExhausted,
@@ -197,8 +198,10 @@ void Engine::tend_memory() {
   if (!evictor_.has_value()) return;
   const std::vector<Evictor::Seat> all = seats();
   const double now = static_cast<double>(steady_now_ns()) / 1e9;
+  std::size_t packed = std::min(kMostPackedPages, kPackedPages + pass_rows_ / kRowsPerPackedPage);
   for (const Evictor::Seat& seat : all) {
     seat.memory->advance(now);
+    while (const std::size_t pages = evictor_->pack(seat, packed)) packed -= pages;
     evictor_->convert_sealed(seat);
   }
   evictor_->relieve(all, kTendedPages * page_bytes());

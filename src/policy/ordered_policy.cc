@@ -136,6 +136,17 @@ void OrderedPolicy::release(TrackedPageId page) {
   replace_touched();
 }
 
+void OrderedPolicy::repack(std::span<const TrackedPageId> before,
+                           std::span<const PackedPage> after) {
+  for (const PackedPage& page : after) {
+    MEMDECAY_CHECK(!book_.tracked(page.meta.id));
+    on_track(page.meta, /*is_new=*/true);
+    on_inherit(page);
+  }
+  book_.repack(before, after);
+  replace_touched();
+}
+
 void OrderedPolicy::observe(const EvidenceBatch& batch) {
   on_observe(batch);
   std::sort(dirty_rounds_.begin(), dirty_rounds_.end());

@@ -38,6 +38,7 @@ class OrderedPolicy : public EvictionPolicy {
   void advance(const PolicyTime& now) final;
   EvictionPlan plan(const PlanRequest& request) const final;
   void release(TrackedPageId page) final;
+  void repack(std::span<const TrackedPageId> before, std::span<const PackedPage> after) final;
   Explanation explain(TrackedPageId page) const final;
   std::uint64_t tracked_bytes() const final { return book_.bytes(); }
   std::uint64_t update_steps() const final;
@@ -50,6 +51,8 @@ class OrderedPolicy : public EvictionPolicy {
   virtual double offset(int /*lane*/) const { return 0; }
   virtual void on_track(const PageMeta& /*page*/, bool /*is_new*/) {}
   virtual void on_observe(const EvidenceBatch& /*batch*/) {}
+  /// on_track() has begun the page anew; the parts are tracked still, book() knows them.
+  virtual void on_inherit(const PackedPage& /*page*/) {}
   virtual void on_advance(const PolicyTime& /*now*/) {}
   /// Units below this score may go in a gentle plan; by default none.
   virtual std::optional<double> gentle_limit(const PlanRequest& /*request*/) const { return {}; }

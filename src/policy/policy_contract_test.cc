@@ -115,6 +115,50 @@ class RandomSession {
     policy_->release(page);
     oracle_.release(page);
   }
+  /// Lays up to four neighbours together, into one page or two.
+  void pack() {
+    std::map<Position, PageMeta> by_position;
+    for (const auto& [id, meta] : oracle_.pages()) by_position[meta.position] = meta;
+    auto at = by_position.begin();
+    std::advance(at, static_cast<std::ptrdiff_t>(random_() % by_position.size()));
+    std::vector<TrackedPageId> before;
+    std::vector<PackedPart> parts;
+    PageMeta meta = at->second;
+    meta.tokens = 0;
+    for (; at != by_position.end() && parts.size() < 4 && at->second.sealed; ++at) {
+      before.push_back(at->second.id);
+      parts.push_back({at->second.id, at->second.tokens});
+      meta.tokens += at->second.tokens;
+    }
+    if (before.size() < 2) return;
+    std::vector<PackedPage> after(1 + (meta.tokens > 8 ? random_() % 2 : 0));
+    const std::int32_t each = meta.tokens / static_cast<std::int32_t>(after.size());
+    std::int32_t rest = meta.tokens;
+    int id = 1000;
+    std::size_t from = 0;
+    for (PackedPage& page : after) {
+      while (oracle_.pages().contains(id)) ++id;
+      page.meta = meta;
+      page.meta.id = TrackedPageId(id++);
+      page.meta.tokens = &page == &after.back() ? rest : each;
+      page.meta.position += meta.tokens - rest;
+      page.meta.bytes = static_cast<std::uint64_t>(page.meta.tokens) * 100;
+      rest -= page.meta.tokens;
+      for (std::int32_t left = page.meta.tokens; left > 0;) {
+        const std::int32_t taken = std::min(left, parts[from].tokens);
+        page.parts.push_back({parts[from].from, taken});
+        left -= taken;
+        parts[from].tokens -= taken;
+        if (parts[from].tokens == 0) ++from;
+      }
+      seen_[page.meta.id.value()].clear();
+      ordinals_[page.meta.id.value()] = tracked_++;
+    }
+    policy_->repack(before, after);
+    if (options_.protect_prefix)
+      for (PackedPage& page : after) page.meta.pinned |= page.meta.region == Region::kSystem;
+    oracle_.repack(before, after);
+  }
   void step() {
     const auto what = random_() % 16;
     if (what < 8 || oracle_.pages().size() < 4) return append();
@@ -366,6 +410,26 @@ TEST_P(PolicyContract, InvariantsHoldWithTheLadderAndInGentlePlans) {
       const std::uint64_t budget = session.random()() % (session.oracle().bytes() + 1);
       const Urgency urgency = i % 2 == 0 ? Urgency::kPressed : Urgency::kGentle;
       const EvictionPlan plan = session.policy().plan({budget, urgency, 0.5});
+      check_invariants(session, plan, budget);
+      if (HasFatalFailure()) return;
+      if (i % 25 == 24) {
+        for (const std::int32_t id : dropped(plan)) session.release(TrackedPageId(id));
+      }
+    }
+  }
+}
+
+TEST_P(PolicyContract, InvariantsHoldWherePagesArePacked) {
+  for (unsigned seed = 200; seed < 208; ++seed) {
+    PolicyOptions options = test_options();
+    options.memdecay.ladder.enabled = seed % 2 == 0;
+    options.protect_prefix = seed % 3 == 0;
+    RandomSession session(GetParam(), options, seed);
+    for (int i = 0; i < 150; ++i) {
+      session.step();
+      if (i % 3 == 2) session.pack();
+      const std::uint64_t budget = session.random()() % (session.oracle().bytes() + 1);
+      const EvictionPlan plan = session.policy().plan({budget, Urgency::kPressed, 0});
       check_invariants(session, plan, budget);
       if (HasFatalFailure()) return;
       if (i % 25 == 24) {
