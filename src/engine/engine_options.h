@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include "core/paged_kv.h"
 #include "kv/kv_budget.h"
 #include "model/transformer/model_weights.h"
+#include "policy/make_policy.h"
 #include "policy/watermarks.h"
 
 namespace memdecay {
@@ -22,10 +24,15 @@ Result<KvForms> kv_forms_named(std::string_view name);
 /// How one session is kept. What is not set is the engine's.
 struct SessionOptions {
   std::string policy;  ///< empty: the engine's
+  /// Makes the session's policy where it is none of make_policy.h: for experiments.
+  std::function<EvictionPolicyHandle(const PolicyOptions&)> own_policy = {};
   std::optional<KvForms> kv_forms;
   std::optional<bool> protect_prefix;
   /// Most bytes of the session's own evictable pages, beside the engine's budget for all.
   std::uint64_t budget_bytes = KvBudget::kUnlimited;
+  /// Nothing is evicted before Engine::shrink() asks for it, whatever this budget says; evidence is
+  /// taken meanwhile. The engine's own budget holds all the same.
+  bool evicts_when_asked = false;
   std::uint64_t random_seed = 1;     ///< of the policy "random"
   WatermarkOptions watermarks = {};  ///< of the session's own budget
 };
