@@ -24,17 +24,22 @@ struct PlayOptions {
   bool force_recorded = true;
   int generate_tokens = 128;  ///< most of an answer that the model writes itself
   SamplingOptions sampling;
+  /// Nothing is evicted while turns are played, and at the end the session shrinks to this once:
+  /// eviction after the fact. 0: as the engine's budget asks, while they are played.
+  std::uint64_t shrink_to_bytes = 0;
 };
 
 struct PlayedTurn {
-  int turn = 0;              ///< from 1
-  int new_tokens = 0;        ///< of the input, never seen before
-  int reused_tokens = 0;     ///< of the input, in the session already, evicted ones included
-  int computed_tokens = 0;   ///< rows of forward passes
-  int generated_tokens = 0;  ///< written, or forced
+  int turn = 0;               ///< from 1
+  int new_tokens = 0;         ///< of the input, never seen before
+  int reused_tokens = 0;      ///< of the input, in the session already, evicted ones included
+  int recomputed_tokens = 0;  ///< of the input, in the session before and computed again
+  int computed_tokens = 0;    ///< rows of forward passes
+  int generated_tokens = 0;   ///< written, or forced
   std::int64_t evicted_tokens = 0;
-  std::uint64_t live_bytes = 0;  ///< of the budget, at the turn's end
-  std::uint64_t peak_bytes = 0;  ///< the most of this turn
+  std::uint64_t live_bytes = 0;   ///< of the budget, at the turn's end
+  std::uint64_t peak_bytes = 0;   ///< the most of this turn
+  std::vector<PositionRun> kept;  ///< positions whose keys and values are there at the turn's end
   std::int64_t prompt_ns = 0;
   std::vector<std::int64_t> step_ns;  ///< of each decode step
   std::string text;

@@ -27,6 +27,10 @@ OrderedPolicy::Placement OrderedPolicy::placement(std::int32_t unit) const {
   book_.pages_of(unit, /*core_only=*/true, scratch_);
   Region region = Region::kOrdinary;
   for (const TrackedPageId page : scratch_) region = stronger(region, book_.meta(page).region);
+  if (scratch_.size() == 1) {  // no rounding: pages that are worth the same go by position
+    const PageMeta& meta = book_.meta(scratch_.front());
+    return {{key(meta.id, region), meta.position}, region};
+  }
   double sum = 0;
   std::int64_t tokens = 0;
   std::int64_t first = std::numeric_limits<std::int64_t>::max();

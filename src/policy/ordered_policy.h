@@ -34,6 +34,7 @@ struct LadderOptions {
 class OrderedPolicy : public EvictionPolicy {
  public:
   void track(const PageMeta& page) final;
+  bool wants(EvidenceKind /*kind*/) const override { return false; }
   void observe(const EvidenceBatch& batch) final;
   void advance(const PolicyTime& now) final;
   EvictionPlan plan(const PlanRequest& request) const final;

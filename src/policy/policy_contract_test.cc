@@ -1,5 +1,6 @@
 // What every policy promises (eviction_policy.h), held under random operations against naive
 // oracles.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -81,7 +82,7 @@ class RandomSession {
       if (random_() % 3 == 0) continue;
       pages.push_back({TrackedPageId(id), static_cast<float>(random_() % 1000) / 1000.0F});
     }
-    const auto kind = static_cast<EvidenceKind>(random_() % 3);
+    const auto kind = static_cast<EvidenceKind>(random_() % kEvidenceKindCount);
     const auto phase = static_cast<QueryPhase>(random_() % kQueryPhaseCount);
     policy_->observe({kind, phase, pages});
     double mass = 0;
@@ -263,7 +264,10 @@ double RandomSession::naive_score(const PageMeta& meta, Region as) const {
     for (const Seen& one : mass) sum += static_cast<double>(one.value);
     return sum;
   }
-  if (name_ == "tova") return mass.empty() ? 1.0 : static_cast<double>(mass.back().value);
+  if (name_ == "tova") {
+    const auto last = of_kind(EvidenceKind::kLastQueryMass);
+    return last.empty() ? 1.0 : static_cast<double>(last.back().value);
+  }
   if (name_ == "keydiff") {
     const auto similar = of_kind(EvidenceKind::kKeySimilarity);
     return similar.empty() ? 1.0 : -static_cast<double>(similar.back().value);
@@ -391,7 +395,14 @@ TEST_P(PolicyContract, PlansAreThoseOfTheNaiveOracle) {
       const auto naive = session.oracle().drops(
           budget, GetParam() == "recompute",
           [&](const PageMeta& meta, Region as) { return session.naive_score(meta, as); });
-      ASSERT_EQ(dropped(plan), naive) << "seed " << seed << " step " << i;
+      const auto explained = [&] {
+        std::string text = fmt::format("seed {} step {}", seed, i);
+        for (const auto& pages : {dropped(plan), naive})
+          for (const std::int32_t id : pages)
+            text += "\n" + session.policy().explain(TrackedPageId(id)).sentence;
+        return text;
+      };
+      ASSERT_EQ(dropped(plan), naive) << explained();
       if (i % 30 == 29) {
         for (const std::int32_t id : naive) session.release(TrackedPageId(id));
       }
@@ -484,6 +495,37 @@ TEST_P(PolicyContract, EveryPageIsExplained) {
                                                  meta.position >= session.protection().sink_tokens);
   }
   EXPECT_EQ(session.policy().explain(TrackedPageId(99999)).shield, Shield::kUntracked);
+}
+
+TEST_P(PolicyContract, WantsTheEvidenceThatItReadsAndNoOther) {
+  for (std::size_t number = 0; number < kEvidenceKindCount; ++number) {
+    const auto kind = static_cast<EvidenceKind>(number);
+    PolicyOptions options = test_options();
+    options.protect_prefix = number % 2 == 0;
+    const auto policy = make_policy(GetParam(), options).value();
+    PageMeta meta;
+    for (int page = 0; page < 20; ++page) {
+      meta.id = TrackedPageId(page);
+      meta.tokens = 32;
+      meta.position = 32 * page;
+      meta.born_step = meta.position;
+      meta.bytes = 3200;
+      policy->track(meta);
+    }
+    policy->advance({640, 1.0});
+    const auto scores = [&] {
+      std::vector<double> all;
+      for (int page = 0; page < 20; ++page)
+        all.push_back(policy->explain(TrackedPageId(page)).score);
+      return all;
+    };
+    const std::vector<double> before = scores();
+    std::vector<PageEvidence> pages;
+    for (int page = 0; page < 20; ++page)
+      pages.push_back({TrackedPageId(page), 0.01F * static_cast<float>(page)});
+    policy->observe({kind, QueryPhase::kAct, pages});
+    EXPECT_EQ(scores() != before, policy->wants(kind)) << "kind " << number;
+  }
 }
 
 std::string test_name(const testing::TestParamInfo<std::string_view>& info) {
