@@ -82,6 +82,16 @@ def test_the_model_writes_its_own_turns(file):
     assert [turn["text"] for turn in again] == [turn["text"] for turn in turns]
 
 
+def test_a_question_at_the_end_is_answered_by_the_model(tmp_path):
+    asked = conversation(3)
+    asked["messages"].append({"role": "user", "content": "Say yes."})
+    path = tmp_path / "asked.json"
+    path.write_text(json.dumps(asked))
+    turns = play(path, "--recorded", "--generate", 5)
+    assert [turn["text"] for turn in turns[:3]] == [f"Order {1000 + turn} with {turn} boxes is noted down." for turn in range(3)]
+    assert len(turns) == 4 and 0 < turns[3]["generated_tokens"] <= 5 and turns[3]["text"]
+
+
 @pytest.mark.parametrize(("form", "share"), [("int8", 0.5625), ("k8v4", 0.4375), ("int4", 0.3125)])
 def test_a_fixed_form_takes_fewer_bytes(file, form, share):
     def growth(turns):  # what the later turns' pages take: the room held for demotions is there from the start
@@ -107,7 +117,7 @@ def fails_with_output(*arguments) -> str:
 
 def test_what_is_wrong_with_a_file_or_flags_is_said(tmp_path):
     bad = tmp_path / "bad.json"
-    for text, sentence in [("{", "not valid JSON"), ("[]", '"messages"'), ('{"messages": [{"role": "user", "content": "x"}]}', "no assistant message"),
+    for text, sentence in [("{", "not valid JSON"), ("[]", '"messages"'), ('{"messages": []}', "no message to play"),
                            ('{"messages": [7]}', "message 0")]:
         bad.write_text(text)
         assert sentence in fails("play", "-m", "smollm2", "--messages", bad, "--recorded")
