@@ -43,19 +43,21 @@ struct LineQueue {
   }
 };
 
-/// Up to two blocks of 2 vectors of columns.
+/// Up to two blocks of 2 vectors of columns; the depth may go on over several pages.
 struct CodeProduct {
   static constexpr int kMostBlocks = 2;
 
   int blocks = 0;
-  const std::byte* words[kMostBlocks] = {};         ///< of the block's first column
+  int pages = 1;
+  /// Of the block's first column, page by page.
+  const std::byte* words[kMostBlocks][kMaxTilePages] = {};
   const std::int16_t* factors[kMostBlocks] = {};    ///< [rows][factor_stride]
   const float* steps[kMostBlocks] = {};             ///< [rows]
   const float* bases[kMostBlocks] = {};             ///< [rows]; null: add to out
   float* out[kMostBlocks] = {};                     ///< [rows][out_stride]
   bool first_vector_only[kMostBlocks] = {};         ///< only half a block of columns is there
   int bits = 0;                                     ///< of a code
-  int words_of_depth = 0;
+  int words_of_depth = 0;          ///< in one page
   std::ptrdiff_t word_stride = 0;  ///< bytes from one word of depth to the next
   std::ptrdiff_t factor_stride = 0;
   std::ptrdiff_t out_stride = 0;
@@ -126,13 +128,22 @@ MEMDECAY_NOINLINE void multiply_codes(const CodeProduct& product, LineQueue& que
     for (int r = 0; r < kRows; ++r) sums[b][r][0] = sums[b][r][1] = L::zero_words();
   }
   const std::ptrdiff_t factor_stride = product.factor_stride;
+  const std::int16_t* factors[std::size_t{kBlocks}];
+  MEMDECAY_UNROLL
+  for (int b = 0; b < kBlocks; ++b) factors[b] = product.factors[b];
   LineQueue lines = queue;
-  for (int word = 0; word < product.words_of_depth; ++word) {
-    lines.step();
+  for (int page = 0; page < product.pages; ++page) {
+    const std::byte* words[std::size_t{kBlocks}];
     MEMDECAY_UNROLL
-    for (int b = 0; b < kBlocks; ++b) {
-      add_word<L, kBits, kRows>(sums[b], product.words[b] + word * product.word_stride,
-                                product.factors[b] + word * (32 / kBits), factor_stride);
+    for (int b = 0; b < kBlocks; ++b) words[b] = product.words[b][page];
+    for (int word = 0; word < product.words_of_depth; ++word) {
+      lines.step();
+      MEMDECAY_UNROLL
+      for (int b = 0; b < kBlocks; ++b) {
+        add_word<L, kBits, kRows>(sums[b], words[b], factors[b], factor_stride);
+        words[b] += product.word_stride;
+        factors[b] += 32 / kBits;
+      }
     }
   }
   queue.next = lines.next;

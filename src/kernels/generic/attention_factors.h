@@ -5,12 +5,13 @@
 //     score = sum of code * round(q / Q * scale / S * 32767)  * (Q * S / 32767) + sum of q *
 //     minimum.
 // V: a slot's scale goes into its weight. With P = the largest weight of the row in the tile, S =
-// the largest scale among the page's filled slots in this run of 32 dimensions,
-//     out += sum of code * round(weight / P * scale / S * 32767)  * (P * S / 32767),
-// and weight * minimum is added for all pages of the tile before the first of them. Sums with
-// minima stay in fp32, in 16 lanes and then a fixed tree. So a result depends on the row, the
-// page and the slots that the row sees alone, as it does for fp16; a factor's error is at most
-// 2^-16 of the largest.
+// the largest scale in this run of 32 dimensions among the filled slots of those pages that the row
+// sees,
+//     out += sum of code * round(weight * 32767 / (P * S) * scale)  * (P * S / 32767)
+// over neighbouring pages with codes of as many bits, where the sum of weight * minimum was added
+// before. Sums with minima stay in fp32, in 16 lanes and then a fixed tree. So a result depends on
+// the row and the pages that it sees alone, as it does for fp16; a factor's error is at most 2^-16
+// of the largest.
 // Included inside a target region.
 #pragma once
 
@@ -48,13 +49,13 @@ class CodedTile {
     key_minima_ = take(pages * depth_);
     value_scales_ = take(runs_ * kAttentionTileSlots);
     value_minima_ = take(runs_ * kAttentionTileSlots);
-    value_most_ = take(pages * runs_);
-    value_steps_ = take(pages * runs_ * kRows);
+    value_steps_ = take(runs_ * kRows);
     key_steps_ = take(pages * kRows);
     key_bases_ = take(pages * kRows);
     added_minima_ = take(kRows * runs_);
     key_factors_ = reinterpret_cast<std::int16_t*>(take(pages * kRows * depth_ / 2));
-    value_factors_ = reinterpret_cast<std::int16_t*>(take(runs_ * kRows * kAttentionTileSlots / 2));
+    value_factors_ =
+        reinterpret_cast<std::int16_t*>(take(runs_ * kRows * kAttentionTileSlots / 2 + 16));
     partial_ = take(8 * 16);
   }
 
@@ -70,13 +71,15 @@ class CodedTile {
     }
     divide(to, head_dim_, key_most_[page]);
     std::fill(to + head_dim_, to + depth_, 0.0f);
+    std::fill(minima + head_dim_, minima + depth_, 0.0f);
   }
 
-  /// `units` are the rows of q over their largest number, times kMostFactor; both [rows][stride].
+  /// `units` are the rows of q over their largest number, times kMostFactor; both [rows][stride],
+  /// with zeros up to a multiple of 32.
   void make_key_factors(int pages, const bool* coded, int rows, const float* q, const float* units,
                         const float* largest, std::ptrdiff_t stride, LineQueue& lines) {
     SumQueue sums(partial_, key_bases_);
-    const int head_dim = head_dim_, depth = depth_;
+    const int depth = depth_;
     for (int p = 0; p < pages; ++p) {
       if (!coded[p]) continue;
       const float* scales = key_scales_ + p * depth;
@@ -89,12 +92,16 @@ class CodedTile {
       for (int r = 0; r < rows; ++r, to += depth) {
         steps[r] = largest[r] * step;
         const float* unit = units + r * stride;
+        const float* row = q + r * stride;
+        Lanes16 sum;
         MEMDECAY_ROLLED
         for (int d = 0; d < depth; d += 2 * L::kWidth) {
+          const int e = d + L::kWidth;
           L::store_factors(to + d, L::mul(L::load(unit + d), L::load(scales + d)),
-                           L::mul(L::load(unit + d + L::kWidth), L::load(scales + d + L::kWidth)));
+                           L::mul(L::load(unit + e), L::load(scales + e)));
+          sum.add(L::load(row + d), L::load(minima + d), L::load(row + e), L::load(minima + e));
         }
-        sums.add_product(q + r * stride, minima, head_dim);
+        sums.push(sum);
       }
     }
     sums.flush();
@@ -117,38 +124,20 @@ class CodedTile {
         L::store(to + s, L::keep_range(L::load_half(halves + s), 0, filled - s, L::zero()));
         L::store(minima + s, L::load_half(halves + page_slots_ + s));
       }
-      const float most = most_of(to, page_slots_);
-      divide(to, page_slots_, most);
-      value_most_[page * runs_ + run] = most;
+      value_most_[page][run] = most_of(to, page_slots_);
     }
   }
 
-  /// A page in some other form adds nothing here.
-  void clear_values(int page) {
-    for (int run = 0; run < runs_; ++run) {
-      const int at = run * kAttentionTileSlots + page * page_slots_;
-      std::fill_n(value_scales_ + at, page_slots_, 0.0f);
-      std::fill_n(value_minima_ + at, page_slots_, 0.0f);
-      value_most_[page * runs_ + run] = 0.0f;
-    }
-  }
+  /// Which pages of the tile a row sees, bit by bit.
+  using PageMask = unsigned;
 
-  /// From the weights [rows][kAttentionTileSlots] of the tile; `peak` is the largest of each row.
-  void make_value_factors(int pages, int rows, const float* weights, const float* peak,
-                          LineQueue& lines) {
-    alignas(64) float unit[kRows], step[kRows];
-    for (int r = 0; r < kRows; r += L::kWidth) {
-      const typename L::Floats most = L::load(peak + r);
-      const typename L::Floats limit = L::set(kMostFactor);
-      L::store(unit + r, L::zero_unless_above(L::div(limit, most), most, kLeastFactor));
-      L::store(step + r, L::zero_unless_above(L::div(most, limit), most, kLeastFactor));
-    }
-    for (int i = 0; i < pages * runs_; ++i) {
-      const typename L::Floats most = L::set(value_most_[i]);
-      for (int r = 0; r < kRows; r += L::kWidth) {
-        L::store(value_steps_ + i * kRows + r, L::mul(L::load(step + r), most));
-      }
-    }
+  /// Of pages [begin, end), which are quantized, from the weights [rows][kAttentionTileSlots];
+  /// `peak` is the largest weight of each row.
+  void make_value_factors(int begin, int end, int rows, const float* weights, const float* peak,
+                          const PageMask* seen, LineQueue& lines) {
+    alignas(64) float unit[kMostRuns][kRows];
+    scale_peaks(begin, end, rows, peak, seen, unit);
+    const int first = begin * page_slots_, last = end * page_slots_;
     SumQueue sums(partial_, added_minima_);
     for (int run = 0; run < runs_; ++run) {
       const float* scales = value_scales_ + run * kAttentionTileSlots;
@@ -157,23 +146,34 @@ class CodedTile {
       lines.step(rows);
       for (int r = 0; r < rows; ++r, to += kAttentionTileSlots) {
         const float* row = weights + r * kAttentionTileSlots;
-        scale_weights(row, L::set(unit[r]), scales, to);
-        sums.add_product(row, minima, kAttentionTileSlots);
+        const typename L::Floats factor = L::set(unit[run][r]);
+        Lanes16 sum;
+        int s = first;
+        MEMDECAY_ROLLED
+        for (; s + 2 * L::kWidth <= last; s += 2 * L::kWidth) {
+          const int t = s + L::kWidth;
+          const typename L::Floats left = L::load(row + s), right = L::load(row + t);
+          L::store_factors(to + s, L::mul(L::mul(left, factor), L::load(scales + s)),
+                           L::mul(L::mul(right, factor), L::load(scales + t)));
+          sum.add(left, L::load(minima + s), right, L::load(minima + t));
+        }
+        if (s < last) {
+          // Half of two vectors: 16 slots of 16 lanes.
+          const typename L::Floats left = L::load(row + s);
+          L::store_factors(to + s, L::mul(L::mul(left, factor), L::load(scales + s)), L::zero());
+          sum.add(left, L::load(minima + s), L::zero(), L::zero());
+        }
+        sums.push(sum);
       }
     }
     sums.flush();
   }
 
-  const std::int16_t* value_factors(int run, int slot) const {
-    return value_factors_ + run * kRows * kAttentionTileSlots + slot;
-  }
-  const float* value_steps(int page, int run) const {
-    return value_steps_ + (page * runs_ + run) * kRows;
-  }
-  /// out = decay * out + sum of weight * minimum.
+  /// out = decay * out + the sums of weight * minimum.
   void add_minima(int rows, const float* decay, float* out, std::ptrdiff_t out_stride) const {
     for (int r = 0; r < rows; ++r, out += out_stride) {
       const typename L::Floats factor = L::set(decay[r]);
+      MEMDECAY_ROLLED
       for (int d = 0; d < head_dim_; d += L::kWidth) {
         const typename L::Floats sum = L::set(added_minima_[d / kValueScaleRun * rows + r]);
         L::store(out + d, L::fma(L::load(out + d), factor, sum));
@@ -181,30 +181,39 @@ class CodedTile {
     }
   }
 
+  const std::int16_t* value_factors(int run, int slot) const {
+    return value_factors_ + run * kRows * kAttentionTileSlots + slot;
+  }
+  const float* value_steps(int run) const { return value_steps_ + run * kRows; }
+
  private:
-  /// Dot products in 16 lanes, eight of them added up at once. Results go to consecutive places.
+  /// A dot product in 16 lanes.
+  struct Lanes16 {
+    static constexpr int kParts = 16 / L::kWidth;
+    typename L::Floats lanes[std::size_t{kParts}];
+
+    MEMDECAY_INLINE Lanes16() {
+      MEMDECAY_UNROLL
+      for (int i = 0; i < kParts; ++i) lanes[i] = L::zero();
+    }
+    /// a0 * b0, then a1 * b1 behind it.
+    MEMDECAY_INLINE void add(typename L::Floats a0, typename L::Floats b0, typename L::Floats a1,
+                             typename L::Floats b1) {
+      lanes[0] = L::fma(a0, b0, lanes[0]);
+      lanes[kParts - 1] = L::fma(a1, b1, lanes[kParts - 1]);
+    }
+  };
+
+  /// Adds up the lanes of eight dot products at once. Results go to consecutive places.
   class SumQueue {
    public:
     SumQueue(float* partial, float* results) : partial_(partial), results_(results) {}
     /// Of the next result.
     int place() const { return place_ + count_; }
-    /// REQUIRES: n % 16 == 0.
-    MEMDECAY_INLINE void add_product(const float* a, const float* b, int n) {
-      constexpr int kParts = 16 / L::kWidth;
-      typename L::Floats lanes[std::size_t{kParts}];
+    MEMDECAY_INLINE void push(const Lanes16& sum) {
       MEMDECAY_UNROLL
-      for (int i = 0; i < kParts; ++i) lanes[i] = L::zero();
-      MEMDECAY_ROLLED
-      for (int at = 0; at < n; at += 16) {
-        MEMDECAY_UNROLL
-        for (int i = 0; i < kParts; ++i) {
-          const int k = at + i * L::kWidth;
-          lanes[i] = L::fma(L::load(a + k), L::load(b + k), lanes[i]);
-        }
-      }
-      MEMDECAY_UNROLL
-      for (int i = 0; i < kParts; ++i) {
-        L::store(partial_ + count_ * 16 + i * L::kWidth, lanes[i]);
+      for (int i = 0; i < Lanes16::kParts; ++i) {
+        L::store(partial_ + count_ * 16 + i * L::kWidth, sum.lanes[i]);
       }
       if (++count_ == 8) flush();
     }
@@ -239,14 +248,27 @@ class CodedTile {
     for (int i = 0; i < n; i += L::kWidth) L::store(x + i, L::mul(L::load(x + i), factor));
   }
 
-  static MEMDECAY_INLINE void scale_weights(const float* weights, typename L::Floats unit,
-                                            const float* scales, std::int16_t* to) {
-    MEMDECAY_UNROLL
-    for (int s = 0; s < kAttentionTileSlots; s += 2 * L::kWidth) {
-      const int t = s + L::kWidth;
-      L::store_factors(to + s,
-                       L::mul(L::mul(L::load(weights + s), unit), L::load(scales + s)),
-                       L::mul(L::mul(L::load(weights + t), unit), L::load(scales + t)));
+  /// kMostFactor / (P * S) of each run and row, and its reciprocal as the step.
+  void scale_peaks(int begin, int end, int rows, const float* peak, const PageMask* seen,
+                   float (&unit)[kMostRuns][kRows]) {
+    const typename L::Floats limit = L::set(kMostFactor);
+    for (int run = 0; run < runs_; ++run) {
+      alignas(64) float most[kRows] = {};
+      for (int r = 0; r < rows; ++r) {
+        if (r > 0 && seen[r] == seen[r - 1]) {
+          most[r] = most[r - 1];
+          continue;
+        }
+        for (int p = begin; p < end; ++p) {
+          if ((seen[r] >> p & 1U) != 0) most[r] = std::max(most[r], value_most_[p][run]);
+        }
+      }
+      for (int r = 0; r < kRows; r += L::kWidth) {
+        const typename L::Floats top = L::mul(L::load(peak + r), L::load(most + r));
+        L::store(unit[run] + r, L::zero_unless_above(L::div(limit, top), top, kLeastFactor));
+        L::store(value_steps_ + run * kRows + r,
+                 L::zero_unless_above(L::div(top, limit), top, kLeastFactor));
+      }
     }
   }
 
@@ -257,10 +279,10 @@ class CodedTile {
   float* key_scales_ = nullptr;    ///< [pages][depth], over the page's largest
   float* key_minima_ = nullptr;    ///< [pages][depth]
   float key_most_[kMaxTilePages] = {};
-  float* value_scales_ = nullptr;  ///< [runs][kAttentionTileSlots], over the page's largest
+  float* value_scales_ = nullptr;  ///< [runs][kAttentionTileSlots]
   float* value_minima_ = nullptr;  ///< [runs][kAttentionTileSlots]
-  float* value_most_ = nullptr;    ///< [pages][runs]
-  float* value_steps_ = nullptr;   ///< [pages][runs][kRows]
+  float value_most_[kMaxTilePages][kMostRuns] = {};
+  float* value_steps_ = nullptr;   ///< [runs][kRows]
   float* key_steps_ = nullptr;     ///< [pages][kRows]
   float* key_bases_ = nullptr;     ///< [quantized pages][rows]
   int first_base_[kMaxTilePages] = {};

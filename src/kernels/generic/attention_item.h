@@ -120,6 +120,8 @@ class AttentionItem {
         std::memcpy(scratch_.q + r * kQueryStride,
                     args_.q + row * args_.q_stride + head * layout_.head_dim,
                     static_cast<std::size_t>(layout_.head_dim) * sizeof(float));
+        std::fill_n(scratch_.q + r * kQueryStride + layout_.head_dim, kQueryStride - kMaxFastHeadDim,
+                    0.0f);
       }
     }
     std::fill_n(args_.max, query_rows_, -std::numeric_limits<float>::infinity());
@@ -215,7 +217,7 @@ class AttentionItem {
     } else if (path_ == Path::kHalves) {
       add_pages<kRows, kColumnVectors<kRows>>(tile, product, 0);
     } else {
-      add_forms<kRows>(tile, product, state);
+      add_forms<kRows>(tile, block, product, state);
     }
   }
 
@@ -283,7 +285,7 @@ class AttentionItem {
           continue;
         }
         const int b = product.blocks++;
-        product.words[b] = tile.keys[p] + 4 * slot;
+        product.words[b][0] = tile.keys[p] + 4 * slot;
         product.factors[b] = coded.key_factors(p);
         product.steps[b] = coded.key_steps(p);
         product.bases[b] = coded.key_bases(p);
@@ -447,33 +449,60 @@ class AttentionItem {
     if constexpr (kVectors > 1) add_pages<kRows, kVectors / 2>(tile, product, column);
   }
 
-  /// Minima of all quantized pages first, then page after page.
+  /// Runs of pages whose values have as many bits.
   template <int kRows>
-  void add_forms(const AttentionTile& tile, ValueProduct product, const BlockSoftmax& state) {
+  void add_forms(const AttentionTile& tile, const Block& block, ValueProduct product,
+                 const BlockSoftmax& state) {
+    CodedTile<L>& coded = scratch_.coded;
     ask_for_next_keys(tile, kRows, product.prefetch_bytes > 0 ? tile.next_key_bytes : 0);
     if (!value_codes_read_) read_value_codes(tile);
     value_codes_read_ = true;
-    scratch_.coded.make_value_factors(tile.pages, kRows, product.weights, state.peak, lines_);
-    scratch_.coded.add_minima(kRows, product.decay, product.out, product.out_stride);
-    product.decay = kNoDecay;
-    for (int p = 0; p < tile.pages; ++p) {
-      if (product.visible[p].end == 0) continue;
+    typename CodedTile<L>::PageMask seen[kRows];
+    find_seen_pages(tile, block, seen);
+    for (int p = 0; p < tile.pages; p = product.page_end) {
       product.page_begin = p;
       product.page_end = p + 1;
-      if (is_coded_[p]) {
-        add_codes<kRows>(tile, product, p);
-      } else {
+      const auto kind = [&](int page) { return is_coded_[page] ? value_bits(tile.format[page]) : 0; };
+      while (product.page_end < tile.pages && kind(product.page_end) == kind(p)) ++product.page_end;
+      if (!is_coded_[p]) {
         add_panels<kRows>(tile, product);
+        product.decay = kNoDecay;
+        continue;
+      }
+      coded.make_value_factors(p, product.page_end, kRows, product.weights, state.peak, seen,
+                               lines_);
+      coded.add_minima(kRows, product.decay, product.out, product.out_stride);
+      product.decay = kNoDecay;
+      add_codes<kRows>(tile, product);
+    }
+  }
+
+  void find_seen_pages(const AttentionTile& tile, const Block& block,
+                       typename CodedTile<L>::PageMask* seen) const {
+    if (tile.all_visible(block.low, args_.window) && tile.all_visible(block.high, args_.window)) {
+      std::fill_n(seen, block.rows, (1U << tile.pages) - 1);
+      return;
+    }
+    for (int r = 0; r < block.rows; ++r) {
+      const Position position = args_.positions[(block.first + r) / args_.group];
+      seen[r] = 0;
+      for (int p = 0; p < tile.pages; ++p) {
+        if (tile.visible(p, position, position, args_.window).end > 0) seen[r] |= 1U << p;
       }
     }
   }
 
+  /// Pages of codes of as many bits; those that nobody sees are passed over.
   template <int kRows>
-  void add_codes(const AttentionTile& tile, const ValueProduct& values, int page) {
+  void add_codes(const AttentionTile& tile, const ValueProduct& values) {
     const CodedTile<L>& coded = scratch_.coded;
-    const KvFormat format = tile.format[page];
+    int begin = values.page_begin, end = values.page_end;
+    while (begin < end && values.visible[begin].end == 0) ++begin;
+    while (begin < end && values.visible[end - 1].end == 0) --end;
+    if (begin == end) return;
     CodeProduct product;
-    product.bits = value_bits(format);
+    product.bits = value_bits(tile.format[begin]);
+    product.pages = end - begin;
     product.words_of_depth = code_words(product.bits, tile.page_slots);
     product.word_stride = 4 * layout_.head_dim;
     product.factor_stride = kAttentionTileSlots;
@@ -481,9 +510,9 @@ class AttentionItem {
     for (int column = 0; column < layout_.head_dim; column += 2 * L::kWidth) {
       const int run = column / kValueScaleRun;
       const int b = product.blocks++;
-      product.words[b] = tile.values[page] + 4 * column;
-      product.factors[b] = coded.value_factors(run, page * tile.page_slots);
-      product.steps[b] = coded.value_steps(page, run);
+      for (int p = begin; p < end; ++p) product.words[b][p - begin] = tile.values[p] + 4 * column;
+      product.factors[b] = coded.value_factors(run, begin * tile.page_slots);
+      product.steps[b] = coded.value_steps(run);
       product.out[b] = values.out + column;
       product.first_vector_only[b] = column + L::kWidth >= layout_.head_dim;
       if (product.blocks == kBlocks<kRows>) multiply_all<kRows>(product);
@@ -533,10 +562,7 @@ class AttentionItem {
 
   void read_value_codes(const AttentionTile& tile) {
     for (int p = 0; p < tile.pages; ++p) {
-      if (!is_coded_[p]) {
-        scratch_.coded.clear_values(p);
-        continue;
-      }
+      if (!is_coded_[p]) continue;
       const KvPageLayout& form = forms_.layout[PageForms::index(tile.format[p])];
       scratch_.coded.read_values(p, tile.keys[p] + form.key_bytes() + form.value_code_bytes(),
                                  tile.filled[p]);
@@ -557,7 +583,7 @@ class AttentionItem {
       const bool counts = largest > kLeastFactor;
       scratch_.largest[r] = counts ? largest : 0.0f;
       const typename L::Floats factor = L::set(counts ? kMostFactor / largest : 0.0f);
-      for (int d = 0; d < layout_.head_dim; d += L::kWidth) {
+      for (int d = 0; d < layout_.head_dim + 16; d += L::kWidth) {
         L::store(units + d, L::mul(L::load(q + d), factor));
       }
     }
