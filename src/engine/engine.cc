@@ -190,6 +190,7 @@ Result<RequestId> Engine::submit(GenerationRequest request) {
   Session& session = *request.session;
   label(session, std::move(request.labels));
   PrefixMatch match = match_prefix(session, request.prompt);
+  const int again = discard_tail(session, request.prompt.size() - session.tokens_.size());
   session.busy_ = true;
   const SamplingOptions sampling = request.sampling;
   const RequestId id(next_request_++);
@@ -203,9 +204,10 @@ Result<RequestId> Engine::submit(GenerationRequest request) {
     running->most_new_tokens =
         std::min(running->most_new_tokens, context_tokens_ - running->result.prompt_tokens);
   }
-  running->result.reused_tokens = match.tokens;
-  running->result.cached_tokens = match.cached_tokens;
+  running->result.reused_tokens = static_cast<int>(session.tokens_.size());
+  running->result.cached_tokens = std::min(match.cached_tokens, running->result.reused_tokens);
   running->result.miss = std::move(match.miss);
+  running->result.recomputed_tokens = again;
   running->evicted_before = session.memory_ ? session.memory_->evicted_tokens() : 0;
   running->waiting.assign(prompt.begin() + running->result.reused_tokens, prompt.end());
   prepare_turn(session,
@@ -314,6 +316,7 @@ Status Engine::run_pass(std::span<const PassSlice> slices) {
     if (slice.session->memory_.has_value()) ask_evidence(*slice.session, evidence[i], out);
   }
   for (std::size_t i = 0; i < views.size(); ++i) sequence_slices[i].views = views[i];
+  pass_rows_ = tokens.size();
   const Status status = transformer_->forward({tokens, sequence_slices});
   for (std::size_t i = 0; i < slices.size(); ++i) {
     Session& session = *slices[i].session;

@@ -22,6 +22,7 @@
 #include "core/status.h"
 #include "engine/engine_options.h"
 #include "engine/evictor.h"
+#include "engine/form_check.h"
 #include "engine/generation.h"
 #include "engine/model.h"
 #include "engine/session.h"
@@ -85,6 +86,11 @@ class Engine {
   /// the session then holds the passes that fitted.
   Status extend(Session& session, std::span<const TokenId> tokens, int first_wanted,
                 const LogitsCallback& on_logits);
+  /// Where a turn of `tokens` begins: sessions whose policy discards and recomputes (policy
+  /// "recompute") get back of their history what fits; others are left alone. Returns the tokens
+  /// computed again; where they find no room the session is cut back to those that did. submit()
+  /// does the same, in the request's own passes.
+  Result<int> begin_turn(Session& session, std::size_t tokens);
   using SessionLogitsCallback =
       std::function<void(std::size_t session, int position, std::span<const float> logits)>;
   /// The same for several sessions that hold equally many tokens: one pass serves them all. Of the
@@ -108,9 +114,16 @@ class Engine {
   const PrefixTree* prefixes() const { return cache_->prefixes(); }
   /// Bytes of the budget that are held beside pages, sequences and prefixes, for
   /// KvCache::validate().
-  std::uint64_t other_budget_bytes() const { return evictor_ ? evictor_->held_bytes() : 0; }
+  std::uint64_t other_budget_bytes() const;
   /// The next peak_bytes() of the budget counts from now.
   void reset_peak_bytes() { cache_->budget().reset_peak(); }
+  /// Evicts once, by the session's policy, so that its evictable pages take at most `bytes`.
+  /// kResourceExhausted, and nothing has changed, where what is protected takes more.
+  /// REQUIRES: no request runs on the session.
+  Status shrink(Session& session, std::uint64_t bytes);
+  /// The positions whose keys and values are there, ascending, in as few runs as can be; of the
+  /// layers without a window, none where all have one.
+  std::vector<PositionRun> held_tokens(const Session& session) const;
   /// Forgets all tokens from `size` on. REQUIRES: no request runs on the session.
   Status truncate(Session& session, int size);
 
@@ -146,12 +159,15 @@ class Engine {
 
   /// What one pass says about the evictable pages of one session.
   struct PassEvidence {
-    std::vector<std::vector<float>> mass;  ///< [groups][pages]
+    std::vector<std::vector<float>> mass;  ///< [groups][pages]; empty: not asked for
     std::vector<float*> mass_of_group;
     PageProbe probe;
     std::vector<PageAttention> pages;
   };
   void initialize_memory();
+  /// What forms cost this model: read or measured when it is first asked for.
+  Result<FormReport> form_report();
+  Status choose_forms(KvForms wanted, SessionMemoryOptions& memory);
   Result<EvictionPolicyHandle> make_session_policy(const SessionOptions& options) const;
   /// The memory of a session, or none where nothing of it is ever evicted or demoted.
   Status add_memory(Session& session, SessionOptions options);
@@ -190,8 +206,19 @@ class Engine {
   void sync_memory(Session& session);
   void ask_evidence(const Session& session, PassEvidence& evidence, SequenceSlice& slice);
   void take_evidence(Session& session, const PassEvidence& evidence, const SequenceSlice& slice);
+  /// What the keys themselves say, for policies that ask.
+  void take_key_evidence(Session& session);
   /// Between passes: what the watermarks and a fixed form ask for.
   void tend_memory();
+
+  // --- discard and recompute: engine_recompute.cc ---
+
+  /// Bytes that the session's pages may take when its history is computed again.
+  std::uint64_t refill_bytes(const Session& session) const;
+  /// From where on history is to be computed again, with `coming` tokens behind it; size: nowhere.
+  Position recompute_start(const Session& session, std::size_t coming) const;
+  /// Cuts back to there; returns how many tokens that are.
+  int discard_tail(Session& session, std::size_t coming);
 
   EngineOptions options_;
   const KernelTable& kernels_;
@@ -203,8 +230,11 @@ class Engine {
   std::unique_ptr<SharedPrefixes> shared_;  ///< null where sessions share nothing
   std::optional<LayerGroupId> evictable_;   ///< the group without a window, where memories are kept
   std::optional<Evictor> evictor_;
+  std::optional<FormReport> form_report_;
+  bool told_of_int4_ = false;
   std::vector<Session*> sessions_;  ///< all that are open
   int probe_phase_ = 0;             ///< moves on with every pass
+  std::size_t pass_rows_ = 0;       ///< of the last pass
   BatchPlanner planner_;
   int context_tokens_ = 0;
   std::vector<std::unique_ptr<Running>> running_;  ///< in order of arrival

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "core/paged_kv.h"
+#include "engine/policy_config.h"
 #include "kv/kv_budget.h"
 #include "kv/prefix_difference.h"
 #include "model/transformer/model_weights.h"
+#include "policy/make_policy.h"
 #include "policy/watermarks.h"
 
 namespace memdecay {
@@ -23,10 +26,17 @@ Result<KvForms> kv_forms_named(std::string_view name);
 /// How one session is kept. What is not set is the engine's.
 struct SessionOptions {
   std::string policy;  ///< empty: the engine's
+  /// Makes the session's policy where it is none of make_policy.h: for experiments.
+  std::function<EvictionPolicyHandle(const PolicyOptions&)> own_policy = {};
   std::optional<KvForms> kv_forms;
   std::optional<bool> protect_prefix;
   /// Most bytes of the session's own evictable pages, beside the engine's budget for all.
   std::uint64_t budget_bytes = KvBudget::kUnlimited;
+  /// Small neighbouring pages are laid together between passes.
+  bool packs_pages = true;
+  /// Nothing is evicted before Engine::shrink() asks for it, whatever this budget says; evidence is
+  /// taken meanwhile. The engine's own budget holds all the same.
+  bool evicts_when_asked = false;
   std::uint64_t random_seed = 1;  ///< of the policy "random"
   /// Whose prefixes it shares: those of sessions with the same text, and nobody else's.
   std::string cache_salt;
@@ -43,6 +53,7 @@ struct EngineOptions {
   /// settings behind it or without (policy/policy_spec.h), or "none", which never evicts. Without a
   /// budget nothing is evicted.
   std::string policy = "memdecay";
+  PolicyConfig policy_config;   ///< how fast regions are forgotten
   bool protect_prefix = false;  ///< the text before the first user turn is never evicted
   KvForms kv_forms = KvForms::kAuto;
   /// Sessions may bring pages into fewer bits though the engine itself has no budget: each further
@@ -51,6 +62,11 @@ struct EngineOptions {
   /// Recent dialogue decays faster when tokens come fast. Off, what is forgotten does not depend on
   /// the speed of the machine.
   bool adaptive_decay = true;
+  /// Where what was measured about a model is kept from one start to the next (form_report_file.h);
+  /// empty: nowhere, it is measured each time.
+  std::string measurements_folder;
+  /// Told, one sentence each, what the engine does otherwise than was asked. Null: nobody is told.
+  std::function<void(const std::string&)> on_note = {};
   int context_tokens = 0;  ///< longest sequence; 0: what the model was trained for
   /// A session that forgets can grow past the context: what evicted pages left is closed virtually,
   /// and the context counts what is left. Off, it counts all tokens.

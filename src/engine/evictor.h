@@ -6,6 +6,8 @@
 //   free(bytes)   a pass finds no room: whatever it takes, now;
 //   relieve()     between passes, by the watermarks of the cache and of each session: a bounded
 //                 number of bytes a call, so that no step waits for more than a few pages' work.
+// Before that, pack() lays neighbouring small pages together where a page is freed by it
+// (page_packing.h): what is demoted afterwards keeps its scales to itself and is never packed.
 //
 // A demotion writes the page's new form into a buffer of its own first, where its rounding error is
 // known before anything is lost, and needs its new page before the old one goes. Budget for both is
@@ -16,9 +18,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "engine/page_packing.h"
 #include "engine/session_memory.h"
 #include "kv/kv_cache.h"
 #include "policy/watermarks.h"
@@ -54,7 +58,11 @@ class Evictor {
   /// Works towards the watermarks, at most about `most_bytes` of pages. Remembered prefixes that no
   /// session holds are not counted against sessions, and go first.
   void relieve(std::span<const Seat> seats, std::uint64_t most_bytes);
-  /// Brings pages that were sealed since the last call to the session's fixed form.
+  /// Packs at most `most_pages` neighbouring pages into fewer; the pages that were copied, 0 where
+  /// none are worth it or the cache has no room for both at once.
+  std::size_t pack(const Seat& seat, std::size_t most_pages);
+  /// Brings pages that were sealed since the last call to the session's fixed form, small ones
+  /// only when they had their time to be packed.
   void convert_sealed(const Seat& seat);
 
   /// What hold_spare() needs.
@@ -70,6 +78,12 @@ class Evictor {
   bool demote(const Seat& seat, Position first_position, KvFormat format, Sharing sharing);
   std::uint64_t relieve_of_prefixes(std::uint64_t most_bytes);
   bool held_alone(const PageHandle& page);
+  bool may_be_packed(const PageHandle& page, const PageMeta& meta) const;
+  /// Fills packable_; whether the pages are so empty that near kin may be packed.
+  bool list_packable(const Seat& seat);
+  std::optional<PackingChoice> choose(std::int32_t page_tokens, std::size_t most_pages,
+                                      bool too_empty) const;
+  bool pack_pages(const Seat& seat, const PackingChoice& choice);
   enum class Occasion { kNeed, kAhead };
   static bool drops_ahead(const Seat& seat);
   void share_out(std::span<const Seat> seats, std::uint64_t excess, const PlanRequest& request,
@@ -82,8 +96,9 @@ class Evictor {
   BudgetReservation spare_;          // of the page that a demotion makes
   BudgetReservation buffer_charge_;  // pays for buffer_
   std::vector<std::byte> buffer_;
-  std::vector<Position> positions_;  // of carry_out()
-  std::uint64_t changed_pages_ = 0;  // dropped or demoted so far
+  std::vector<Position> positions_;     // of carry_out() and pack()
+  std::vector<PackablePage> packable_;  // of pack()
+  std::uint64_t changed_pages_ = 0;     // dropped or demoted so far
 };
 
 }  // namespace memdecay

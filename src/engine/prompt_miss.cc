@@ -22,8 +22,7 @@ class PromptWords final : public PromptText {
     origin.message = prompt_.origins[at].message;
     origin.in_tools = prompt_.origins[at].part == PromptPart::kToolSchema;
     const auto message = static_cast<std::size_t>(std::max(0, origin.message));
-    if (origin.message >= 0 && message < prompt_.roles.size())
-      origin.role = prompt_.roles[message];
+    if (origin.message >= 0 && message < prompt_.roles.size()) origin.role = prompt_.roles[message];
     return origin;
   }
 

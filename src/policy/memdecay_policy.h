@@ -40,6 +40,7 @@ class MemdecayPolicy final : public OrderedPolicy {
  public:
   explicit MemdecayPolicy(const MemdecayOptions& options = {});
   std::string_view name() const override { return "memdecay"; }
+  bool wants(EvidenceKind kind) const override { return kind == options_.evidence_kind; }
   double recent_decay_factor() const { return adaptive_.factor(); }
 
  private:
@@ -54,6 +55,7 @@ class MemdecayPolicy final : public OrderedPolicy {
   double offset(int lane) const override;
   void on_track(const PageMeta& page, bool is_new) override;
   void on_observe(const EvidenceBatch& batch) override;
+  void on_inherit(const PackedPage& page) override;
   void on_advance(const PolicyTime& now) override;
   std::optional<double> gentle_limit(const PlanRequest& request) const override;
   std::string describe(TrackedPageId page, double score) const override;
