@@ -146,8 +146,10 @@ void add_eval_command(CLI::App& program, int& status) {
       "eval", "measure on recorded agent runs what a policy's memory keeps, against a full cache");
   command->add_option("RUNS", flags->runs, "files or folders of recorded runs")->required();
   flags->engine.add_model_to(*command);
-  command->add_option("--policy", flags->policies, "policies, +prefix behind a name protects it; oracle: one that knows what "
-                  "will be read")
+  command
+      ->add_option("--policy", flags->policies,
+                   "policies, +prefix behind a name protects it; oracle: one that knows what "
+                   "will be read")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->capture_default_str();
