@@ -1,9 +1,12 @@
 #include "cli/engine_flags.h"
 
+#include <cstdio>
+
 #include "cli/flag_checks.h"
 #include "cli/usage_message.h"
 #include "core/units.h"
 #include "engine/model_catalogue.h"
+#include "sys/user_folders.h"
 
 namespace memdecay {
 
@@ -42,6 +45,10 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
           "uniform, recompute, h2o, tova, keydiff, lru, random; none: nobody")
       ->type_name("NAME")
       ->capture_default_str();
+  command
+      .add_option("--policy-config", policy_config_,
+                  "how fast each region is forgotten: a file as `calibrate decay` writes it")
+      ->type_name("FILE");
   command.add_flag("--protect-prefix", protect_prefix_,
                    "never evict the text before the first user turn, whatever the policy");
   command
@@ -74,6 +81,14 @@ Result<EngineOptions> EngineFlags::options() const {
   options.page_tokens = page_tokens_;
   options.batch_tokens = batch_tokens_;
   options.policy = policy_;
+  if (!policy_config_.empty()) {
+    MEMDECAY_ASSIGN_OR_RETURN(options.policy_config, read_policy_config(policy_config_));
+  }
+  if (const auto folder = cache_folder(); folder.ok())
+    options.measurements_folder = (*folder / "models").string();
+  options.on_note = [](const std::string& note) {
+    std::fprintf(stderr, "note: %s\n", note.c_str());
+  };
   options.protect_prefix = protect_prefix_;
   options.virtual_positions = virtual_positions_;
   MEMDECAY_ASSIGN_OR_RETURN(options.kv_forms, kv_forms_named(kv_format_));

@@ -13,7 +13,7 @@ namespace memdecay {
 class EngineFlags {
  public:
   /// Adds -m (with `positional`, also MODEL in its place, and no default), -t, -c, -b, --kv-budget,
-  /// --policy, --protect-prefix, --kv-format, --virtual-positions, --page-tokens and --precision to
+  /// --policy, --policy-config, --protect-prefix, --kv-format, --virtual-positions, --page-tokens and --precision to
   /// a command.
   void add_to(CLI::App& command, bool positional = false);
 
@@ -35,6 +35,7 @@ class EngineFlags {
   int batch_tokens_ = EngineOptions().batch_tokens;
   std::string kv_budget_;
   std::string policy_ = EngineOptions().policy;
+  std::string policy_config_;
   bool protect_prefix_ = false;
   bool virtual_positions_ = EngineOptions().virtual_positions;
   std::string kv_format_ = "auto";

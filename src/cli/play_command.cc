@@ -77,7 +77,8 @@ Status play(const PlayFlags& flags) {
     engine_options.pools_for_all_forms = true;
   }
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(engine_options));
-  options.generate_tokens = flags.recorded ? 0 : flags.generate_tokens;
+  options.force_recorded = flags.recorded;
+  if (flags.generate_tokens > 0) options.generate_tokens = flags.generate_tokens;
   options.sampling.temperature = 0.0F;
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Player> player,
                             Player::open(*engine, std::move(conversation), options));
@@ -117,13 +118,13 @@ void add_play_command(CLI::App& program, int& status) {
                    "a JSON file {\"messages\": [...], \"tools\": [...]}; - is stdin")
       ->type_name("FILE")
       ->required();
-  auto* recorded = command->add_flag("--recorded", flags->recorded,
-                                     "force the recorded assistant turns, token by token");
+  command->add_flag("--recorded", flags->recorded,
+                    "force the recorded assistant turns, token by token");
   command
       ->add_option("--generate", flags->generate_tokens,
-                   "let the model write its own turns, of at most so many tokens, greedily")
-      ->check(whole_number(1, 1 << 24))
-      ->excludes(recorded);
+                   "let the model write its own turns, of at most so many tokens, greedily; with "
+                   "--recorded only the answer to a question at the end (else of 128 tokens)")
+      ->check(whole_number(1, 1 << 24));
   command->add_flag("--json", flags->json, "one JSON line a turn instead of a table");
   command->add_flag("--kept", flags->kept,
                     "in JSON: the runs [first, end) of tokens that are held at the turn's end, "

@@ -318,6 +318,7 @@ Status Engine::run_pass(std::span<const PassSlice> slices) {
     if (slice.session->memory_.has_value()) ask_evidence(*slice.session, evidence[i], out);
   }
   for (std::size_t i = 0; i < views.size(); ++i) sequence_slices[i].views = views[i];
+  pass_rows_ = tokens.size();
   const Status status = transformer_->forward({tokens, sequence_slices});
   for (std::size_t i = 0; i < slices.size(); ++i) {
     Session& session = *slices[i].session;

@@ -22,6 +22,7 @@
 #include "core/status.h"
 #include "engine/engine_options.h"
 #include "engine/evictor.h"
+#include "engine/form_check.h"
 #include "engine/generation.h"
 #include "engine/model.h"
 #include "engine/session.h"
@@ -152,6 +153,9 @@ class Engine {
     std::vector<PageAttention> pages;
   };
   void initialize_memory();
+  /// What forms cost this model: read or measured when it is first asked for.
+  Result<FormReport> form_report();
+  Status choose_forms(KvForms wanted, SessionMemoryOptions& memory);
   Result<EvictionPolicyHandle> make_session_policy(const SessionOptions& options) const;
   /// The memory of a session, or none where nothing of it is ever evicted or demoted.
   Status add_memory(Session& session, SessionOptions options);
@@ -169,10 +173,13 @@ class Engine {
   /// The context that places must stay in where they can.
   int trained_context() const;
 
-  /// Slots for `tokens` more tokens, evicting where the budget has none.
-  Room make_room(Session& session, int tokens);
+  /// Slots for `tokens` more tokens, evicting where the budget has none; without `may_drop` pages
+  /// only change their form.
+  Room make_room(Session& session, int tokens, bool may_drop = true);
   /// The same for as many of `tokens` as there are places and room for at once; 0 where for none,
-  /// and then a refusal, or none where it is places that are missing.
+  /// and then a refusal, or none where it is places that are missing. Fewer tokens at once come
+  /// before any page is dropped: what they need at fp16 until they can be demoted is no reason to
+  /// forget (docs/decisions/0250).
   int make_room_for_some(Session& session, int tokens, Room& room);
   void sync_memory(Session& session);
   void ask_evidence(const Session& session, PassEvidence& evidence, SequenceSlice& slice);
@@ -200,8 +207,11 @@ class Engine {
   std::unique_ptr<KvCache> cache_;
   std::optional<LayerGroupId> evictable_;  ///< the group without a window, where memories are kept
   std::optional<Evictor> evictor_;
+  std::optional<FormReport> form_report_;
+  bool told_of_int4_ = false;
   std::vector<Session*> sessions_;  ///< all that are open
   int probe_phase_ = 0;             ///< moves on with every pass
+  std::size_t pass_rows_ = 0;       ///< of the last pass
   BatchPlanner planner_;
   int context_tokens_ = 0;
   std::vector<std::unique_ptr<Running>> running_;  ///< in order of arrival

@@ -6,7 +6,7 @@
 #include "core/steady_clock.h"
 #include "core/units.h"
 #include "engine/engine.h"
-#include "policy/make_policy.h"
+#include "policy/policy_spec.h"
 
 namespace memdecay {
 namespace {
@@ -21,6 +21,11 @@ int probe_stride(int layers) {
 
 /// Pages' worth of bytes that one call of tend_memory() may free: a step must not wait for more.
 constexpr std::uint64_t kTendedPages = 2;
+/// Pages that one call of tend_memory() may copy to pack them: after a pass of one token, and one
+/// more for so many rows of the pass, since a longer pass hides more.
+constexpr std::size_t kPackedPages = 4;
+constexpr std::size_t kRowsPerPackedPage = 8;
+constexpr std::size_t kMostPackedPages = 16;
 /// A plan frees less than it says where pages are shared: so often a pass asks again, each time for
 /// twice as much.
 constexpr int kMostAttempts = 8;
@@ -28,6 +33,8 @@ constexpr int kMostAttempts = 8;
 /// about as many at most, and the mean key of a long session moves slowly.
 constexpr int kMostKeysRead = 16;
 constexpr int kMostKeysJudged = 32;
+/// A full session reads on by so many pages' tokens before it drops anything.
+constexpr int kSmallestPassPages = 2;
 
 std::optional<KvFormat> fixed_form(KvForms forms) {
   switch (forms) {
@@ -41,10 +48,6 @@ std::optional<KvFormat> fixed_form(KvForms forms) {
       return std::nullopt;
   }
 }
-
-/// Relative errors of keys and values in each form, typical of the models measured; what the ladder
-/// weighs against the bytes freed.
-constexpr std::array<float, kPageFormCount> kRoundingErrors = {0.0F, 0.004F, 0.03F, 0.08F};
 
 }  // namespace
 
@@ -66,13 +69,15 @@ Result<EvictionPolicyHandle> Engine::make_session_policy(const SessionOptions& o
   PolicyOptions policy;
   policy.protect_prefix = options.protect_prefix.value_or(false);
   policy.random_seed = options.random_seed;
+  policy.memdecay.initial = options_.policy_config.initial;
+  policy.memdecay.decay = options_.policy_config.decay;
   policy.memdecay.adaptive.enabled = options_.adaptive_decay;
   policy.memdecay.ladder.enabled = options.kv_forms == KvForms::kAuto;
   // Pins may hold half of the budget at most: the rest is for what the agent does now.
   const std::uint64_t budget = std::min(options.budget_bytes, options_.kv_budget_bytes);
   if (budget != KvBudget::kUnlimited) policy.memdecay.protection.pin_cap_bytes = budget / 2;
   if (options.own_policy) return options.own_policy(policy);
-  return make_policy(options.policy == "none" ? "window" : options.policy, policy);
+  return make_policy_by_spec(options.policy == "none" ? "window" : options.policy, policy);
 }
 
 Status Engine::add_memory(Session& session, SessionOptions options) {
@@ -83,6 +88,7 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
   memory.fixed_form = fixed_form(*options.kv_forms);
   memory.budget_bytes = options.evicts_when_asked ? KvBudget::kUnlimited : options.budget_bytes;
   memory.watermarks = options.watermarks;
+  memory.packs_pages = options.packs_pages;
   memory.evicts =
       options.policy != "none" &&
       (options.evicts_when_asked ||
@@ -93,18 +99,14 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
   memory.page_tokens = layout.page_tokens;
   memory.own_format = layout.format;
   MEMDECAY_ASSIGN_OR_RETURN(EvictionPolicyHandle policy, make_session_policy(options));
-  // What is kept to judge a page by is part of what it costs.
-  const std::uint64_t sketch_bytes = memory.evicts && policy->wants(EvidenceKind::kKeySimilarity)
-                                         ? KeyDirections::page_bytes(layout)
-                                         : 0;
-  memory.forms[form_index(PageForm::kF16)] = {page_bytes() + sketch_bytes, 0};
+  memory.forms[form_index(PageForm::kF16)] = {page_bytes(), 0};
   // A budget too small for a page to change its form in still drops pages.
   const bool has_spare = evictor_->hold_spare();
-  for (const KvFormat format : cache_->config().forms) {
-    if (!has_spare) break;
-    const std::size_t form = form_index(form_of(format));
-    memory.forms[form] = {PagePool::stride_bytes_for(layout.in(format)) + sketch_bytes,
-                          kRoundingErrors[form]};
+  if (has_spare) MEMDECAY_RETURN_IF_ERROR(choose_forms(*options.kv_forms, memory));
+  // What is kept to judge a page by is part of what it costs.
+  if (memory.evicts && policy->wants(EvidenceKind::kKeySimilarity)) {
+    for (FormCost& form : memory.forms)
+      if (form.bytes > 0) form.bytes += KeyDirections::page_bytes(layout);
   }
   if (memory.fixed_form.has_value() &&
       memory.forms[form_index(form_of(*memory.fixed_form))].bytes == 0) {
@@ -113,6 +115,7 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
                        "form in, or the engine was made without pools for it",
                        kv_format_name(*memory.fixed_form));
   }
+  memory.demotes = options.kv_forms == KvForms::kAuto && has_spare;
   session.memory_.emplace(std::move(policy), memory);
   session.memory_options_ = std::move(options);
   return Status();
@@ -135,20 +138,21 @@ void Engine::sync_memory(Session& session) {
                         static_cast<Position>(session.tokens_.size()));
 }
 
-Room Engine::make_room(Session& session, int tokens) {
+Room Engine::make_room(Session& session, int tokens, bool may_drop) {
   std::vector<Position> cuts;
   const Position size = session.sequence_->size();
   if (session.memory_.has_value()) cuts = session.memory_->cuts(size, size + tokens);
   if (evicts(session)) {
     const Evictor::Seat seat{&*session.memory_, &*session.sequence_};
     const std::uint64_t missing = session.memory_->missing_bytes(tokens, cuts.size());
-    if (!evictor_->free_own(seat, missing)) return {Room::Refusal::kBudget, missing};
+    if (!evictor_->free_own(seat, missing, may_drop)) return {Room::Refusal::kBudget, missing};
   }
   Room room = session.sequence_->try_append(tokens, cuts);
   for (int attempt = 0; !room && evictor_.has_value() && attempt < kMostAttempts; ++attempt) {
     if (room.refusal != Room::Refusal::kBudget) break;
-    const bool freed = evictor_->free(seats(), room.missing_bytes << attempt, attempt == 0);
-    if (!freed && attempt > 0) break;
+    const bool freed =
+        evictor_->free(seats(), room.missing_bytes << attempt, attempt == 0, may_drop);
+    if (!may_drop || (!freed && attempt > 0)) attempt = kMostAttempts;
     room = session.sequence_->try_append(tokens, cuts);
   }
   if (room) sync_memory(session);
@@ -156,6 +160,14 @@ Room Engine::make_room(Session& session, int tokens) {
 }
 
 int Engine::make_room_for_some(Session& session, int tokens, Room& room) {
+  if (evicts(session)) {
+    const int smallest = kSmallestPassPages * options_.page_tokens;
+    for (; tokens > smallest; tokens = std::max(smallest, tokens / 2)) {
+      if (!make_places(session, tokens)) continue;
+      room = make_room(session, tokens, /*may_drop=*/false);
+      if (room) return tokens;
+    }
+  }
   for (; tokens > 0; tokens = evicts(session) ? tokens / 2 : 0) {
     room = Room();
     if (!make_places(session, tokens)) continue;
@@ -272,8 +284,10 @@ void Engine::tend_memory() {
   if (!evictor_.has_value()) return;
   const std::vector<Evictor::Seat> all = seats();
   const double now = static_cast<double>(steady_now_ns()) / 1e9;
+  std::size_t packed = std::min(kMostPackedPages, kPackedPages + pass_rows_ / kRowsPerPackedPage);
   for (const Evictor::Seat& seat : all) {
     seat.memory->advance(now);
+    while (const std::size_t pages = evictor_->pack(seat, packed)) packed -= pages;
     evictor_->convert_sealed(seat);
   }
   evictor_->relieve(all, kTendedPages * page_bytes());

@@ -1,6 +1,9 @@
 // Sessions under a budget: what they hold, what they compute, and that they end the same.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "engine/engine.h"
 #include "engine/model_file_for_test.h"
 #include "model/transformer/key_similarity.h"
@@ -86,6 +89,29 @@ TEST_P(EveryPolicyTest, ASessionOfAnyLengthLivesWithinItsBudget) {
   }
   EXPECT_EQ(recomputed, session->memory()->recomputed_tokens());
   EXPECT_TRUE(recomputed == 0 || std::string_view(GetParam()) == "recompute");
+}
+
+TEST_P(EveryPolicyTest, NothingIsForgottenWhileSomethingCanTakeFewerBits) {
+  if (std::string_view(GetParam()) == "recompute") GTEST_SKIP() << "it changes no forms";
+  constexpr int kTurns = 8;
+  const auto engine = ModelFile::engine(options(28));
+  const auto session = engine->open_session().value();
+  play(*engine, *session, kTurns);
+  // 28 pages of 16 tokens would not hold them all as they were written.
+  EXPECT_GT(session->tokens().size(), 28U * 16U);
+  EXPECT_EQ(session->memory()->evicted_tokens(), 0);
+  const auto& pages = session->memory()->pages();
+  const auto is_coarse = [](const auto& page) { return page.format != KvFormat::kF16; };
+  EXPECT_TRUE(std::any_of(pages.begin(), pages.end(), is_coarse));
+  // A long turn is read in smaller pieces rather than made room for by dropping.
+  GenerationRequest request;
+  request.session = session.get();
+  request.prompt = session->tokens();
+  const Tokens more = random_prompt(8 * 16, 77);
+  request.prompt.insert(request.prompt.end(), more.begin(), more.end());
+  request.max_new_tokens = 2;
+  EXPECT_TRUE(engine->generate(std::move(request)).value().status.ok());
+  EXPECT_EQ(session->memory()->evicted_tokens(), 0);
 }
 
 TEST_P(EveryPolicyTest, ResendingTheHistoryChangesNothing) {

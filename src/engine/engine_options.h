@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/paged_kv.h"
+#include "engine/policy_config.h"
 #include "kv/kv_budget.h"
 #include "model/transformer/model_weights.h"
 #include "policy/make_policy.h"
@@ -33,6 +34,8 @@ struct SessionOptions {
   /// Nothing is evicted before Engine::shrink() asks for it, whatever this budget says; evidence is
   /// taken meanwhile. The engine's own budget holds all the same.
   bool evicts_when_asked = false;
+  /// Small neighbouring pages are laid together between passes.
+  bool packs_pages = true;
   std::uint64_t random_seed = 1;     ///< of the policy "random"
   WatermarkOptions watermarks = {};  ///< of the session's own budget
 };
@@ -43,9 +46,11 @@ struct EngineOptions {
   Precision precision = Precision::kFast;
   int page_tokens = 32;  ///< 16, 32 or 64
   std::uint64_t kv_budget_bytes = KvBudget::kUnlimited;
-  /// Who decides what to forget when the budget is tight: a name of policy/make_policy.h, or
-  /// "none", which never evicts. Without a budget nothing is evicted.
+  /// Who decides what to forget when the budget is tight: a name of policy/make_policy.h, with
+  /// settings behind it or without (policy/policy_spec.h), or "none", which never evicts. Without a
+  /// budget nothing is evicted.
   std::string policy = "memdecay";
+  PolicyConfig policy_config;   ///< how fast regions are forgotten
   bool protect_prefix = false;  ///< the text before the first user turn is never evicted
   KvForms kv_forms = KvForms::kAuto;
   /// Sessions may bring pages into fewer bits though the engine itself has no budget: each further
@@ -54,6 +59,11 @@ struct EngineOptions {
   /// Recent dialogue decays faster when tokens come fast. Off, what is forgotten does not depend on
   /// the speed of the machine.
   bool adaptive_decay = true;
+  /// Where what was measured about a model is kept from one start to the next (form_report_file.h);
+  /// empty: nowhere, it is measured each time.
+  std::string measurements_folder;
+  /// Told, one sentence each, what the engine does otherwise than was asked. Null: nobody is told.
+  std::function<void(const std::string&)> on_note = {};
   int context_tokens = 0;  ///< longest sequence; 0: what the model was trained for
   /// A session that forgets can grow past the context: what evicted pages left is closed virtually,
   /// and the context counts what is left. Off, it counts all tokens.

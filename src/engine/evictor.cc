@@ -15,6 +15,16 @@ namespace {
 /// dropped.
 constexpr std::uint64_t kSmallestShare = 8;
 
+/// Below this share of filled slots, pages of one pin and tool round are packed whatever their
+/// region. Aimed a little above the 96 % that are promised.
+constexpr double kFullEnough = 0.975;
+/// In a session of one fixed form, the last pages from a small one among so many on wait for it.
+constexpr std::size_t kWaitingPages = 4;
+
+bool alike(const PageMeta& a, const PageMeta& b) {
+  return a.region == b.region && a.tool_core == b.tool_core && a.item == b.item;
+}
+
 /// Bytes of the largest page that a demotion makes.
 std::uint64_t largest_form_bytes(const KvCache& cache, LayerGroupId group) {
   std::uint64_t bytes = 0;
@@ -50,9 +60,9 @@ bool Evictor::demote(const Seat& seat, Position first_position, KvFormat format)
     return true;  // it would free nothing
   const KvPageLayout target = view.layout->in(format);
   if (buffer_.size() < target.page_bytes()) return false;
-  if (!convert_kv_page(view.layout->in(ref->format), ref->base, target, buffer_.data(),
-                       ref->filled))
-    return false;
+  const std::optional<float> error =
+      convert_kv_page(view.layout->in(ref->format), ref->base, target, buffer_.data(), ref->filled);
+  if (!error.has_value()) return false;
   const std::uint64_t spare = spare_.bytes();
   spare_.release();
   const Room room = seat.sequence->try_replace(
@@ -62,7 +72,7 @@ bool Evictor::demote(const Seat& seat, Position first_position, KvFormat format)
   auto held = cache_.budget().try_reserve(spare);
   if (held) spare_ = *std::move(held);  // a shared page gave nothing back: the next time again
   if (!room) return false;
-  seat.memory->demoted(first_position, format);
+  seat.memory->demoted(first_position, format, *error);
   ++changed_pages_;
   return true;
 }
@@ -84,9 +94,15 @@ void Evictor::carry_out(const Seat& seat, const EvictionPlan& plan) {
   }
 }
 
+/// Where pages can change their form, the watermarks ask for that only: a page dropped ahead of
+/// need is lost for nothing, and dropping it later is no more work.
+bool Evictor::drops_ahead(const Seat& seat) {
+  return !seat.memory->options().demotes;
+}
+
 /// Shares `excess` bytes out among the seats and carries their plans out.
 void Evictor::share_out(std::span<const Seat> seats, std::uint64_t excess,
-                        const PlanRequest& request) {
+                        const PlanRequest& request, Occasion occasion) {
   std::uint64_t total = 0;
   for (const Seat& seat : seats)
     if (seat.memory->options().evicts) total += seat.memory->tracked_bytes();
@@ -97,28 +113,32 @@ void Evictor::share_out(std::span<const Seat> seats, std::uint64_t excess,
     const auto tracked = static_cast<double>(seat.memory->tracked_bytes());
     PlanRequest own = request;
     own.budget_bytes = static_cast<std::uint64_t>(tracked * (1.0 - share));
+    if (occasion == Occasion::kAhead) own.may_drop = drops_ahead(seat);
     carry_out(seat, seat.memory->plan(own));
   }
 }
 
-bool Evictor::free_own(const Seat& seat, std::uint64_t bytes) {
+bool Evictor::free_own(const Seat& seat, std::uint64_t bytes, bool may_drop) {
   if (bytes == 0) return true;
   const std::uint64_t tracked = seat.memory->tracked_bytes();
   PlanRequest request;
   request.urgency = Urgency::kPressed;
   request.budget_bytes = tracked - std::min(tracked, bytes);
+  request.may_drop = may_drop;
   const EvictionPlan plan = seat.memory->plan(request);
   if (plan.missing_bytes > 0) return false;
   carry_out(seat, plan);
   return seat.memory->tracked_bytes() <= request.budget_bytes;
 }
 
-bool Evictor::free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote) {
+bool Evictor::free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote,
+                   bool may_drop) {
   const std::uint64_t before = changed_pages_;
   PlanRequest request;
   request.urgency = Urgency::kPressed;
   request.may_demote = may_demote;
-  share_out(seats, bytes, request);
+  request.may_drop = may_drop;
+  share_out(seats, bytes, request, Occasion::kNeed);
   return changed_pages_ > before;
 }
 
@@ -150,19 +170,97 @@ void Evictor::relieve(std::span<const Seat> seats, std::uint64_t most_bytes) {
     const std::uint64_t tracked = seat.memory->tracked_bytes();
     if (tracked <= own.budget_bytes) continue;
     own.budget_bytes = std::max(own.budget_bytes, tracked - std::min(tracked, most_bytes));
+    own.may_drop = drops_ahead(seat);
     carry_out(seat, seat.memory->plan(own));
   }
   const KvBudget& budget = cache_.budget();
   const PlanRequest request = watermarks_.demand(budget.current_bytes(), budget.limit_bytes());
   if (budget.current_bytes() <= request.budget_bytes) return;
-  share_out(seats, std::min(budget.current_bytes() - request.budget_bytes, most_bytes), request);
+  share_out(seats, std::min(budget.current_bytes() - request.budget_bytes, most_bytes), request,
+            Occasion::kAhead);
+}
+
+bool Evictor::list_packable(const Seat& seat) {
+  const SessionMemory& memory = *seat.memory;
+  const PageTable& table = seat.sequence->table(group_);
+  const auto refs = table.view().pages;
+  const auto& pages = memory.pages();
+  packable_.clear();
+  std::int64_t filled = 0;
+  Position end = 0;
+  for (std::size_t i = 0; i + 1 < pages.size(); ++i) {  // the last page is what comes next
+    const bool packable = pages[i].sealed && pages[i].format == memory.options().own_format &&
+                          table.pages()[i].exclusive();
+    Kinship kinship = Kinship::kNone;
+    if (i > 0) {
+      const PageMeta& before = memory.meta(pages[i - 1]);
+      const PageMeta& meta = memory.meta(pages[i]);
+      // A gap within a packed page can never be closed (Sequence::close_gaps): none is long.
+      const bool close = pages[i].first_position - end <= memory.options().page_tokens;
+      const bool moved_alike = refs[i].rope_shift == refs[i - 1].rope_shift &&
+                               refs[i].closed_before == refs[i - 1].closed_before;
+      if (close && moved_alike && meta.pinned == before.pinned &&
+          meta.tool_round == before.tool_round)
+        kinship = alike(meta, before) ? Kinship::kAlike : Kinship::kNear;
+    }
+    packable_.push_back({pages[i].filled, packable, kinship});
+    filled += pages[i].filled;
+    end = table.runs().end_of(refs[i]);
+  }
+  const auto slots = static_cast<double>(packable_.size()) * memory.options().page_tokens;
+  return static_cast<double>(filled) < kFullEnough * slots;
+}
+
+std::optional<PackingChoice> Evictor::choose(std::int32_t page_tokens, std::size_t most_pages,
+                                             bool too_empty) const {
+  const auto choice = choose_packing(packable_, page_tokens, most_pages, Kinship::kAlike);
+  if (choice.has_value() || !too_empty) return choice;
+  return choose_packing(packable_, page_tokens, most_pages, Kinship::kNear);
+}
+
+bool Evictor::pack_pages(const Seat& seat, const PackingChoice& choice) {
+  SessionMemory& memory = *seat.memory;
+  positions_.clear();
+  for (std::size_t i = choice.first; i < choice.first + choice.count; ++i)
+    positions_.push_back(memory.pages()[i].first_position);
+  if (!seat.sequence->pack_pages(positions_)) return false;
+  const PageTable& table = seat.sequence->table(group_);
+  memory.packed(choice.first, choice.count, table.view(), table.runs());
+  return true;
+}
+
+std::size_t Evictor::pack(const Seat& seat, std::size_t most_pages) {
+  SessionMemory& memory = *seat.memory;
+  if (!memory.options().evicts || !memory.options().packs_pages) return 0;
+  if (!memory.may_pack(most_pages)) return 0;
+  const bool too_empty = list_packable(seat);
+  const std::int32_t page_tokens = memory.options().page_tokens;
+  const auto choice = choose(page_tokens, most_pages, too_empty);
+  if (!choice.has_value()) {
+    memory.settle(most_pages);
+    return 0;
+  }
+  if (pack_pages(seat, *choice)) return choice->count;
+  // A full budget: what is held for demotions is room for one new page.
+  const auto pair = choose(page_tokens, 2, too_empty);
+  if (!pair.has_value() || buffer_.empty()) return 0;
+  spare_.release();
+  buffer_charge_.release();
+  std::vector<std::byte>().swap(buffer_);
+  const bool packed = pack_pages(seat, *pair);
+  MEMDECAY_CHECK(hold_spare());  // two pages became one, or nothing has changed
+  return packed ? pair->count : 0;
 }
 
 void Evictor::convert_sealed(const Seat& seat) {
   const std::optional<KvFormat> form = seat.memory->options().fixed_form;
   if (!form.has_value()) return;
   const auto& pages = seat.memory->pages();
-  for (std::size_t i = pages.size(); i-- > 0;) {
+  std::size_t end = pages.size();
+  for (std::size_t i = end;
+       seat.memory->options().evicts && i-- > 0 && pages.size() - i <= kWaitingPages;)
+    if (pages[i].sealed && pages[i].filled < seat.memory->options().page_tokens) end = i;
+  for (std::size_t i = end; i-- > 0;) {
     if (pages[i].format == *form) break;
     if (pages[i].sealed && !demote(seat, pages[i].first_position, *form)) break;
   }

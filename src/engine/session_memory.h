@@ -2,13 +2,14 @@
 //
 // It stands between a session's sequence (which pages there are), its labels (what every token is)
 // and its eviction policy (what pages are worth). It moves no bytes: plan() proposes, the Evictor
-// carries out and says so with dropped() and demoted().
+// carries out and says so with dropped(), demoted() and packed().
 //
 //     label(labels)                       what the tokens of the prompt are, from position 0
 //     cuts(begin, end)                    where pages must begin when these tokens are appended
-//     sync(view, size, computed)          after an append, a pass, a cut: pages that came or
-//     changed observe(...)                        evidence of one pass, of the kinds that wants()
-//     names plan(request) -> dropped(), demoted()
+//     sync(view, size, computed)          after an append, a pass, a cut: pages that came, or
+//     others observe(...)                        evidence of one pass, of a kind that wants() names
+//     plan(request) -> dropped(), demoted()
+//     packed(...)                         neighbours were laid together (page_packing.h)
 //
 // Invariants: pages() is the view of the session's evictable layer group, entry for entry, after
 // sync(); every entry is tracked by the policy under an id of its own; an id stands for one page
@@ -30,6 +31,7 @@
 #include "engine/key_directions.h"
 #include "engine/prompt_labels.h"
 #include "kv/kv_budget.h"
+#include "kv/packed_runs.h"
 #include "policy/eviction_policy.h"
 #include "policy/watermarks.h"
 
@@ -41,7 +43,9 @@ struct SessionMemoryOptions {
   int page_tokens = 32;
   KvFormat own_format = KvFormat::kF16;               ///< of pages as they are written
   std::optional<KvFormat> fixed_form;                 ///< what every page becomes once it is sealed
+  bool packs_pages = true;                            ///< else Evictor::pack() leaves them alone
   bool evicts = true;                                 ///< else plans are never asked for
+  bool demotes = false;                               ///< plans may change forms before they drop
   std::uint64_t budget_bytes = KvBudget::kUnlimited;  ///< of this session's evictable pages
   WatermarkOptions watermarks = {};
 };
@@ -54,6 +58,7 @@ class SessionMemory {
     KvFormat format = KvFormat::kF16;
     bool sealed = false;
     TrackedPageId id;
+    std::vector<PositionRun> runs = {};  ///< which positions; empty where they have no gap
   };
 
   SessionMemory(EvictionPolicyHandle policy, const SessionMemoryOptions& options);
@@ -88,7 +93,16 @@ class SessionMemory {
   PlanRequest demand() { return watermarks_.demand(tracked_bytes(), options_.budget_bytes); }
   const Page& page(TrackedPageId id) const;
   void dropped(std::span<const Position> first_positions);
-  void demoted(Position first_position, KvFormat format);
+  /// `rounding_error` is what the page's numbers lost (convert_kv_page): from then on the policy
+  /// knows this page's own, and expects as much more or less than usual of coarser forms.
+  void demoted(Position first_position, KvFormat format, float rounding_error);
+  /// Pages [first, first + count) of before are those of the view from `first` on that stand for
+  /// them now; `runs` are the table's.
+  void packed(std::size_t first, std::size_t count, const PagedKvView& view,
+              const PackedRuns& runs);
+  /// Whether pages changed since no `most_pages` neighbours were found worth packing.
+  bool may_pack(std::size_t most_pages) const { return most_pages > settled_pages_; }
+  void settle(std::size_t most_pages) { settled_pages_ = most_pages; }
 
   const SessionMemoryOptions& options() const { return options_; }
   const std::vector<Page>& pages() const { return pages_; }
@@ -112,9 +126,13 @@ class SessionMemory {
   std::size_t index_of(Position first_position) const;
   const RegionSpan& region_at(std::size_t run) const { return labels_.regions[run]; }
   std::size_t run_at(Position position) const;
+  RegionSpan region_of(std::span<const PositionRun> runs) const;
   void describe(const Page& page, PageMeta& meta) const;
+  PageMeta begin_meta(const Page& page) const;
+  void fill_in(const Page& page, PageMeta& meta) const;
   void track(Page& page, bool is_new);
   TrackedPageId take_id();
+  void give_back(TrackedPageId id);
   void release(const Page& page);
   Position labelled() const;
 
@@ -131,6 +149,7 @@ class SessionMemory {
   std::int64_t evicted_tokens_ = 0;
   std::int64_t evicted_pages_ = 0;
   std::int64_t recomputed_tokens_ = 0;
+  std::size_t settled_pages_ = 0;    // no packing of so many pages is worth it
   std::vector<PageEvidence> batch_;  // of observe(): no allocation while tokens stream
 };
 

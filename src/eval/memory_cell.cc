@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "core/units.h"
-#include "policy/make_policy.h"
+#include "policy/policy_spec.h"
 
 namespace memdecay {
 namespace {
@@ -71,7 +71,8 @@ Result<std::vector<MemoryCell>> make_cells(const std::vector<std::string>& polic
   std::vector<MemoryCell> cells;
   for (const std::string& policy : policies) {
     const std::string name = plain_name(policy);
-    if (name != "none" && name != kOracle) MEMDECAY_RETURN_IF_ERROR(make_policy(name).status());
+    if (name != "none" && name != kOracle)
+      MEMDECAY_RETURN_IF_ERROR(make_policy_by_spec(name).status());
     for (const std::string& format : kv_formats) {
       MEMDECAY_RETURN_IF_ERROR(kv_forms_named(format).status());
       if (name == "none") {

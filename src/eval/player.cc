@@ -45,10 +45,9 @@ Result<std::unique_ptr<Player>> Player::open(Engine& engine, nlohmann::ordered_j
     }
     if (*role == "assistant") player->answers_.push_back(i);
   }
-  if (player->answers_.empty()) {
-    return Status(StatusCode::kInvalidArgument,
-                  "the conversation has no assistant message, so there is no turn to play");
-  }
+  if (messages->empty())
+    return Status(StatusCode::kInvalidArgument, "the conversation has no message to play");
+  if (messages->back().at("role") != "assistant") player->answers_.push_back(messages->size());
   player->conversation_ = std::move(conversation);
   SessionOptions session;
   if (options.shrink_to_bytes > 0) {
@@ -136,8 +135,8 @@ Result<std::optional<PlayedTurn>> Player::next() {
   const SessionMemory* memory = session_->memory();
   const std::int64_t evicted_before = memory != nullptr ? memory->evicted_tokens() : 0;
   const std::size_t answer = answers_[next_];
-  MEMDECAY_RETURN_IF_ERROR(options_.generate_tokens > 0 ? generate(answer, turn)
-                                                        : force(answer, turn));
+  const bool recorded = options_.force_recorded && answer < conversation_["messages"].size();
+  MEMDECAY_RETURN_IF_ERROR(recorded ? force(answer, turn) : generate(answer, turn));
   ++next_;
   if (options_.shrink_to_bytes > 0 && next_ == answers_.size())
     MEMDECAY_RETURN_IF_ERROR(engine_.shrink(*session_, options_.shrink_to_bytes));

@@ -3,7 +3,8 @@
 //
 // A turn is one assistant message: everything before it is the turn's input. Either the recorded
 // answer is forced, token by token, as if the model had written it; or the model writes its own,
-// which takes the recorded one's place in the history that follows. Every turn sends the whole
+// which takes the recorded one's place in the history that follows. A conversation that ends with a
+// question has one turn more, whose answer the model writes in any case. Every turn sends the whole
 // history again, as clients do. One thread, the engine's.
 #pragma once
 
@@ -20,8 +21,8 @@
 namespace memdecay {
 
 struct PlayOptions {
-  /// Most tokens of an answer that the model writes itself; 0: the recorded answers are forced.
-  int generate_tokens = 0;
+  bool force_recorded = true;
+  int generate_tokens = 128;  ///< most of an answer that the model writes itself
   SamplingOptions sampling;
   /// Nothing is evicted while turns are played, and at the end the session shrinks to this once:
   /// eviction after the fact. 0: as the engine's budget asks, while they are played.
@@ -69,7 +70,7 @@ class Player {
   Engine& engine_;
   PlayOptions options_;
   nlohmann::ordered_json conversation_;
-  std::vector<std::size_t> answers_;  ///< indices of assistant messages
+  std::vector<std::size_t> answers_;  ///< indices of assistant messages; the last may be to come
   std::unique_ptr<Session> session_;
   std::size_t next_ = 0;
 };

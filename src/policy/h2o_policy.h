@@ -19,6 +19,7 @@ class H2oPolicy final : public OrderedPolicy {
   double key(TrackedPageId page, Region /*as*/) const override { return mass_[page.index()]; }
   void on_track(const PageMeta& page, bool is_new) override;
   void on_observe(const EvidenceBatch& batch) override;
+  void on_inherit(const PackedPage& page) override;
 
   std::vector<double> mass_;  // by page
 };

@@ -22,6 +22,7 @@ class KeydiffPolicy final : public OrderedPolicy {
   }
   void on_track(const PageMeta& page, bool is_new) override;
   void on_observe(const EvidenceBatch& batch) override;
+  void on_inherit(const PackedPage& page) override;
 
   std::vector<double> similarity_;  // by page
 };

@@ -21,6 +21,7 @@ class LruPolicy final : public OrderedPolicy {
   }
   void on_track(const PageMeta& page, bool is_new) override;
   void on_observe(const EvidenceBatch& batch) override;
+  void on_inherit(const PackedPage& page) override;
 
   std::vector<std::int64_t> used_step_;  // by page
 };

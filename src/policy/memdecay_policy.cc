@@ -4,6 +4,7 @@
 
 #include "core/check.h"
 #include "policy/decay_math.h"
+#include "policy/page_accesses.h"
 
 namespace memdecay {
 
@@ -111,6 +112,19 @@ std::string MemdecayPolicy::describe(TrackedPageId page, double score) const {
       score, std::log(options_.initial[r]), options_.beta * (level - mean_level()),
       record.evidence.seen() ? "" : " assumed",
       options_.exact_bonus * static_cast<double>(meta.exact_share), record.born_tau[r] - tau_[r]);
+}
+
+void MemdecayPolicy::on_inherit(const PackedPage& page) {
+  PageRecord& record = records_[page.meta.id.index()];
+  record.unseen_level = 0;
+  record.born_tau = {};
+  for (const PackedPart& part : page.parts) {
+    const PageRecord& from = records_[part.from.index()];
+    record.evidence.add(from.evidence, share_of(book(), part), kept_since(from.observed_step));
+    const double weight = static_cast<double>(part.tokens) / page.meta.tokens;
+    record.unseen_level += weight * from.unseen_level;
+    for (std::size_t r = 0; r < kRegionCount; ++r) record.born_tau[r] += weight * from.born_tau[r];
+  }
 }
 
 }  // namespace memdecay

@@ -55,6 +55,7 @@ class MemdecayPolicy final : public OrderedPolicy {
   double offset(int lane) const override;
   void on_track(const PageMeta& page, bool is_new) override;
   void on_observe(const EvidenceBatch& batch) override;
+  void on_inherit(const PackedPage& page) override;
   void on_advance(const PolicyTime& now) override;
   std::optional<double> gentle_limit(const PlanRequest& request) const override;
   std::string describe(TrackedPageId page, double score) const override;

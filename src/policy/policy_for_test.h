@@ -39,6 +39,16 @@ class PolicyOracle {
     forget_ended_items();
   }
 
+  void repack(std::span<const TrackedPageId> before, std::span<const PackedPage> after) {
+    for (const TrackedPageId page : before) {
+      const PageMeta& meta = pages_.at(page.value());
+      if (meta.item != kNoItem) totals_[meta.item] -= meta.tokens;
+      pages_.erase(page.value());
+    }
+    for (const PackedPage& page : after) track(page.meta);
+    forget_ended_items();
+  }
+
   bool newest(const PageMeta& meta) const {
     const auto later = std::count_if(pages_.begin(), pages_.end(), [&](const auto& entry) {
       return entry.second.position > meta.position;

@@ -17,4 +17,11 @@ void TovaPolicy::on_observe(const EvidenceBatch& batch) {
   }
 }
 
+void TovaPolicy::on_inherit(const PackedPage& page) {
+  double& last = last_[page.meta.id.index()];
+  last = 0;
+  for (const PackedPart& part : page.parts)
+    last += last_[part.from.index()] * share_of(book(), part);
+}
+
 }  // namespace memdecay

@@ -19,6 +19,7 @@ class TovaPolicy final : public OrderedPolicy {
   double key(TrackedPageId page, Region /*as*/) const override { return last_[page.index()]; }
   void on_track(const PageMeta& page, bool is_new) override;
   void on_observe(const EvidenceBatch& batch) override;
+  void on_inherit(const PackedPage& page) override;
 
   std::vector<double> last_;  // by page
 };
