@@ -21,6 +21,7 @@ class EngineFlags {
   void add_model_to(CLI::App& command, bool positional = false);
 
   const std::string& model() const { return model_; }
+  bool has_budget() const { return !kv_budget_.empty(); }
   /// Options with the model resolved to a path (fetched when it is a name that is not here yet).
   Result<EngineOptions> options() const;
   /// The engine that the flags describe.

@@ -194,6 +194,7 @@ Result<RequestId> Engine::submit(GenerationRequest request) {
   Session& session = *request.session;
   match_prefix(session, request.prompt);
   label(session, std::move(request.labels));
+  const int again = discard_tail(session, request.prompt.size() - session.tokens_.size());
   session.busy_ = true;
   const SamplingOptions sampling = request.sampling;
   const RequestId id(next_request_++);
@@ -208,6 +209,7 @@ Result<RequestId> Engine::submit(GenerationRequest request) {
         std::min(running->most_new_tokens, context_tokens_ - running->result.prompt_tokens);
   }
   running->result.reused_tokens = static_cast<int>(session.tokens_.size());
+  running->result.recomputed_tokens = again;
   running->evicted_before = session.memory_ ? session.memory_->evicted_tokens() : 0;
   running->waiting.assign(prompt.begin() + running->result.reused_tokens, prompt.end());
   prepare_turn(session,

@@ -85,6 +85,11 @@ class Engine {
   /// the session then holds the passes that fitted.
   Status extend(Session& session, std::span<const TokenId> tokens, int first_wanted,
                 const LogitsCallback& on_logits);
+  /// Where a turn of `tokens` begins: sessions whose policy discards and recomputes (policy
+  /// "recompute") get back of their history what fits; others are left alone. Returns the tokens
+  /// computed again; where they find no room the session is cut back to those that did. submit()
+  /// does the same, in the request's own passes.
+  Result<int> begin_turn(Session& session, std::size_t tokens);
   using SessionLogitsCallback =
       std::function<void(std::size_t session, int position, std::span<const float> logits)>;
   /// The same for several sessions that hold equally many tokens: one pass serves them all. Of the
@@ -97,9 +102,16 @@ class Engine {
   /// token to compute; returns its length. REQUIRES: no request runs on the session.
   int match_prefix(Session& session, std::span<const TokenId> prompt);
   /// Bytes of the budget that are held beside pages and sequences, for KvCache::validate().
-  std::uint64_t other_budget_bytes() const { return evictor_ ? evictor_->held_bytes() : 0; }
+  std::uint64_t other_budget_bytes() const;
   /// The next peak_bytes() of the budget counts from now.
   void reset_peak_bytes() { cache_->budget().reset_peak(); }
+  /// Evicts once, by the session's policy, so that its evictable pages take at most `bytes`.
+  /// kResourceExhausted, and nothing has changed, where what is protected takes more.
+  /// REQUIRES: no request runs on the session.
+  Status shrink(Session& session, std::uint64_t bytes);
+  /// The positions whose keys and values are there, ascending, in as few runs as can be; of the
+  /// layers without a window, none where all have one.
+  std::vector<PositionRun> held_tokens(const Session& session) const;
   /// Forgets all tokens from `size` on. REQUIRES: no request runs on the session.
   Status truncate(Session& session, int size);
 
@@ -135,7 +147,7 @@ class Engine {
 
   /// What one pass says about the evictable pages of one session.
   struct PassEvidence {
-    std::vector<std::vector<float>> mass;  ///< [groups][pages]
+    std::vector<std::vector<float>> mass;  ///< [groups][pages]; empty: not asked for
     std::vector<float*> mass_of_group;
     PageProbe probe;
     std::vector<PageAttention> pages;
@@ -172,8 +184,19 @@ class Engine {
   void sync_memory(Session& session);
   void ask_evidence(const Session& session, PassEvidence& evidence, SequenceSlice& slice);
   void take_evidence(Session& session, const PassEvidence& evidence, const SequenceSlice& slice);
+  /// What the keys themselves say, for policies that ask.
+  void take_key_evidence(Session& session);
   /// Between passes: what the watermarks and a fixed form ask for.
   void tend_memory();
+
+  // --- discard and recompute: engine_recompute.cc ---
+
+  /// Bytes that the session's pages may take when its history is computed again.
+  std::uint64_t refill_bytes(const Session& session) const;
+  /// From where on history is to be computed again, with `coming` tokens behind it; size: nowhere.
+  Position recompute_start(const Session& session, std::size_t coming) const;
+  /// Cuts back to there; returns how many tokens that are.
+  int discard_tail(Session& session, std::size_t coming);
 
   EngineOptions options_;
   const KernelTable& kernels_;

@@ -33,6 +33,9 @@ struct SessionOptions {
   std::uint64_t budget_bytes = KvBudget::kUnlimited;
   /// Small neighbouring pages are laid together between passes.
   bool packs_pages = true;
+  /// Nothing is evicted before Engine::shrink() asks for it, whatever this budget says; evidence is
+  /// taken meanwhile. The engine's own budget holds all the same.
+  bool evicts_when_asked = false;
   std::uint64_t random_seed = 1;     ///< of the policy "random"
   WatermarkOptions watermarks = {};  ///< of the session's own budget
 };

@@ -34,6 +34,7 @@ struct GenerationResult {
   int prompt_tokens = 0;
   int reused_tokens = 0;            ///< of the prompt, found in the session
   int computed_tokens = 0;          ///< rows of forward passes spent on this request
+  int recomputed_tokens = 0;        ///< of the prompt: computed a second time, not reused
   std::int64_t evicted_tokens = 0;  ///< of its session, while it ran
   std::int64_t prompt_ns = 0;       ///< from submission to the first token
   std::int64_t decode_ns = 0;       ///< from the first token to the last

@@ -51,6 +51,7 @@ SessionMemory SessionMemory::fork(EvictionPolicyHandle policy) const {
   copy.size_ = size_;
   copy.evicted_tokens_ = evicted_tokens_;
   copy.evicted_pages_ = evicted_pages_;
+  copy.recomputed_tokens_ = recomputed_tokens_;
   for (const Page& page : copy.pages_) copy.policy_->track(copy.meta(page));
   copy.policy_->advance(copy.time_);
   return copy;
@@ -172,6 +173,7 @@ TrackedPageId SessionMemory::take_id() {
 }
 
 void SessionMemory::give_back(TrackedPageId id) {
+  if (keys_.has_value()) keys_->forget(id);
   free_ids_.push_back(id);
 }
 
@@ -206,9 +208,10 @@ void SessionMemory::track(Page& page, bool is_new) {
   fill_in(page, meta);
   policy_->track(meta);
   if (page.sealed) settled_pages_ = 0;
+  if (!page.sealed && keys_.has_value()) keys_->forget(page.id);
 }
 
-void SessionMemory::sync(const PagedKvView& view, Position size) {
+void SessionMemory::sync(const PagedKvView& view, Position size, Position computed) {
   const auto matches = [](const Page& page, const KvPageRef& ref, bool sealed) {
     return page.first_position == ref.first_position && page.filled == ref.filled &&
            page.format == ref.format && page.sealed == sealed;
@@ -216,18 +219,23 @@ void SessionMemory::sync(const PagedKvView& view, Position size) {
   const std::size_t count = view.pages.size();
   const auto sealed = [&](std::size_t i) {
     const KvPageRef& ref = view.pages[i];
+    if (ref.first_position + ref.filled > computed) return false;
     return i + 1 < count || ref.filled == options_.page_tokens ||
            ref.format != options_.own_format || ref.rope_shift != 0 ||
            ref.first_position + ref.filled != size;
   };
   std::size_t same = std::min(count, pages_.size());
-  // Appends and cuts change the tail only: walk back to the last entry that is as it was.
-  while (same > 0 && !matches(pages_[same - 1], view.pages[same - 1], sealed(same - 1))) --same;
+  const auto as_it_was = [&](std::size_t i) {
+    return matches(pages_[i], view.pages[i], sealed(i));
+  };
+  // Appends and cuts change the tail only: walk back to the last sealed entry that is as it was.
+  while (same > 0 && !(pages_[same - 1].sealed && as_it_was(same - 1))) --same;
   time_.step += std::max(0, size - size_);
   size_ = size;
   for (std::size_t i = count; i < pages_.size(); ++i) release(pages_[i]);
   pages_.resize(count);
   for (std::size_t i = same; i < count; ++i) {
+    if (as_it_was(i)) continue;
     const KvPageRef& ref = view.pages[i];
     Page& page = pages_[i];
     const bool known = page.filled > 0 && page.first_position == ref.first_position;
@@ -252,6 +260,26 @@ void SessionMemory::observe(EvidenceKind kind, QueryPhase phase, std::span<const
   batch_.clear();
   for (std::size_t i = 0; i < values.size(); ++i) batch_.push_back({pages_[i].id, values[i]});
   policy_->observe({kind, phase, batch_});
+}
+
+std::vector<std::size_t> SessionMemory::unread_keys(int most) const {
+  std::vector<std::size_t> unread;
+  for (std::size_t i = pages_.size(); i-- > 0 && static_cast<int>(unread.size()) < most;) {
+    const bool known = keys_.has_value() && keys_->knows(pages_[i].id);
+    if (pages_[i].sealed && !known) unread.push_back(i);
+  }
+  return unread;
+}
+
+void SessionMemory::read_keys(std::size_t page, const KvPageRef& ref, const KvPageLayout& layout,
+                              BudgetReservation charge) {
+  if (!keys_.has_value()) keys_.emplace(layout);
+  keys_->read(pages_[page].id, ref, std::move(charge));
+}
+
+void SessionMemory::observe_keys(int most) {
+  if (!keys_.has_value()) return;
+  policy_->observe({EvidenceKind::kKeySimilarity, QueryPhase::kOther, keys_->judge(most)});
 }
 
 std::size_t SessionMemory::index_of(Position first_position) const {

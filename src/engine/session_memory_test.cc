@@ -133,6 +133,29 @@ TEST(SessionMemory, ACutBackAndAnotherTailAreOtherPages) {
   EXPECT_EQ(memory.tracked_bytes(), 3000U);
 }
 
+TEST(SessionMemory, APageIsOpenUntilItsTokensAreComputed) {
+  SessionMemory memory = memory_with("window");
+  const Pages pages({16, 16, 16, 5});
+  memory.sync(pages.view(), pages.size(), 20);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(memory.meta(memory.pages()[i]).sealed, i == 0) << i;
+  PlanRequest request;
+  request.budget_bytes = 0;
+  EXPECT_EQ(memory.plan(request).actions.size(), 1U);
+  memory.sync(pages.view(), pages.size(), 53);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(memory.meta(memory.pages()[i]).sealed, i < 3) << i;
+  EXPECT_EQ(memory.plan(request).actions.size(), 3U);
+}
+
+TEST(SessionMemory, OnlyWhatMayEvictWantsEvidence) {
+  SessionMemoryOptions options = memory_options();
+  for (const bool evicts : {true, false}) {
+    options.evicts = evicts;
+    const SessionMemory memory(make_policy("h2o", {}).value(), options);
+    EXPECT_EQ(memory.wants(EvidenceKind::kAttentionMass), evicts);
+    EXPECT_FALSE(memory.wants(EvidenceKind::kDeletionError));
+  }
+}
+
 TEST(SessionMemory, PlansNameThePagesOfTheView) {
   SessionMemory memory = memory_with("window");
   const Pages pages({16, 16, 16, 16});

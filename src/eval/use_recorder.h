@@ -21,6 +21,7 @@ class UseRecorder final : public EvictionPolicy {
   explicit UseRecorder(double looks_above) : looks_above_(looks_above) {}
 
   std::string_view name() const override { return "use-recorder"; }
+  bool wants(EvidenceKind kind) const override { return kind == EvidenceKind::kAttentionMass; }
   void track(const PageMeta& page) override;
   void observe(const EvidenceBatch& batch) override;
   void advance(const PolicyTime& now) override { step_ = now.step; }

@@ -42,11 +42,15 @@ class EvictionPolicy {
   /// Takes a page in; of a page already tracked, replaces what is known (sealed, another form or
   /// region, an item that ended) and keeps its evidence. id and position never change.
   virtual void track(const PageMeta& page) = 0;
+  /// Whether evidence of this kind changes anything here; what is not wanted need not be measured.
+  virtual bool wants(EvidenceKind kind) const = 0;
   /// Evidence about tracked pages; of others it is ignored. Not finite is a bug of the caller.
   virtual void observe(const EvidenceBatch& batch) = 0;
   virtual void advance(const PolicyTime& now) = 0;
   /// Which pages to demote or drop so that the tracked bytes meet the budget.
   virtual EvictionPlan plan(const PlanRequest& request) const = 0;
+  /// Whether what was dropped is to be computed again when the next turn begins.
+  virtual bool recomputes() const { return false; }
   /// Forgets a page that is gone, for whatever reason. REQUIRES: tracked.
   virtual void release(TrackedPageId page) = 0;
   /// The pages of `before` were laid together into those of `after`: nothing is gone, so floors and

@@ -13,6 +13,7 @@ class LruPolicy final : public OrderedPolicy {
   explicit LruPolicy(const ProtectionOptions& protection, const LadderOptions& ladder = {})
       : OrderedPolicy(protection, ladder, 1) {}
   std::string_view name() const override { return "lru"; }
+  bool wants(EvidenceKind kind) const override { return kind == EvidenceKind::kAttentionMass; }
 
  private:
   double key(TrackedPageId page, Region /*as*/) const override {

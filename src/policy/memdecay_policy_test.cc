@@ -201,7 +201,9 @@ TEST(MemdecayPolicy, TheLadderDemotesLeastDamagePerByteFirstAndDropsLast) {
   EXPECT_EQ(forms(1400), (Forms{{0, PageForm::kK8V4}, {1, PageForm::kInt8}, {2, PageForm::kInt8}}));
   EXPECT_EQ(forms(900), (Forms{{0, PageForm::kInt4}, {1, PageForm::kInt4}, {2, PageForm::kK8V4}}))
       << "exact values keep int8 keys";
-  EXPECT_EQ(forms(899), (Forms{{0, PageForm::kF16}, {1, PageForm::kInt4}, {2, PageForm::kK8V4}}))
+  EXPECT_EQ(forms(899), (Forms{{0, PageForm::kInt4}, {1, PageForm::kInt4}, {2, PageForm::kInt4}}))
+      << "until nothing else can give";
+  EXPECT_EQ(forms(749), (Forms{{0, PageForm::kF16}, {1, PageForm::kInt4}, {2, PageForm::kInt4}}))
       << "then the lowest is dropped";
 }
 

@@ -27,6 +27,10 @@ OrderedPolicy::Placement OrderedPolicy::placement(std::int32_t unit) const {
   book_.pages_of(unit, /*core_only=*/true, scratch_);
   Region region = Region::kOrdinary;
   for (const TrackedPageId page : scratch_) region = stronger(region, book_.meta(page).region);
+  if (scratch_.size() == 1) {  // no rounding: pages that are worth the same go by position
+    const PageMeta& meta = book_.meta(scratch_.front());
+    return {{key(meta.id, region), meta.position}, region};
+  }
   double sum = 0;
   std::int64_t tokens = 0;
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
@@ -64,9 +68,6 @@ PageForm OrderedPolicy::lowest_form(const PageMeta& page) const {
   PageForm lowest = ladder_.lowest;
   if (page.pinned) lowest = std::min(lowest, ladder_.lowest_pinned);
   if (book_.shield(page.id) == Shield::kNewest) lowest = std::min(lowest, ladder_.lowest_newest);
-  if (page.exact_share >= ladder_.exact_from_share) {
-    lowest = std::min(lowest, ladder_.lowest_exact);
-  }
   return lowest;
 }
 
@@ -80,12 +81,18 @@ std::optional<PageForm> OrderedPolicy::next_form(const PageMeta& page, PageForm 
   return std::nullopt;
 }
 
-double OrderedPolicy::demote_weight(const PageMeta& page, PageForm from, PageForm to) {
+bool OrderedPolicy::reluctant(const PageMeta& page, PageForm to) const {
+  return page.exact_share >= ladder_.exact_from_share && to > ladder_.lowest_exact;
+}
+
+double OrderedPolicy::demote_weight(const PageMeta& page, PageForm from, PageForm to) const {
+  constexpr double kAfterAllOthers = 1e12;  // more than any score
   const FormCost& after = page.forms[form_index(to)];
   const std::uint64_t bytes = from == page.form ? page.bytes : page.forms[form_index(from)].bytes;
   const double added = static_cast<double>(after.rounding_error) -
                        static_cast<double>(page.forms[form_index(from)].rounding_error);
-  return std::log(std::max(added, 1e-9)) - std::log(static_cast<double>(bytes - after.bytes));
+  return std::log(std::max(added, 1e-9)) - std::log(static_cast<double>(bytes - after.bytes)) +
+         (reluctant(page, to) ? kAfterAllOthers : 0);
 }
 
 bool OrderedPolicy::demotable(TrackedPageId page) const {

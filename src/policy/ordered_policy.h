@@ -24,14 +24,17 @@ struct LadderOptions {
   bool enabled = false;
   PageForm lowest = PageForm::kInt4;
   PageForm lowest_pinned = PageForm::kInt8;
-  PageForm lowest_newest = PageForm::kF16;
-  PageForm lowest_exact = PageForm::kK8V4;  ///< D8: the keys of exact values stay int8
-  float exact_from_share = 0.10F;           ///< a page that holds this much of them
+  PageForm lowest_newest = PageForm::kInt8;  ///< of the pages that are never dropped
+  /// Exact values keep this form until no other page has a finer one than `lowest` (D8); only then
+  /// do they take fewer bits too, before anything is dropped.
+  PageForm lowest_exact = PageForm::kK8V4;
+  float exact_from_share = 0.10F;  ///< a page that holds this much of them
 };
 
 class OrderedPolicy : public EvictionPolicy {
  public:
   void track(const PageMeta& page) final;
+  bool wants(EvidenceKind /*kind*/) const override { return false; }
   void observe(const EvidenceBatch& batch) final;
   void advance(const PolicyTime& now) final;
   EvictionPlan plan(const PlanRequest& request) const final;
@@ -86,7 +89,9 @@ class OrderedPolicy : public EvictionPolicy {
   void replace_touched();
   PageForm lowest_form(const PageMeta& page) const;
   std::optional<PageForm> next_form(const PageMeta& page, PageForm from) const;
-  static double demote_weight(const PageMeta& page, PageForm from, PageForm to);
+  /// Whether the form is one that the page takes only when all others have given.
+  bool reluctant(const PageMeta& page, PageForm to) const;
+  double demote_weight(const PageMeta& page, PageForm from, PageForm to) const;
   bool demotable(TrackedPageId page) const;
 
   PageBook book_;

@@ -1,5 +1,6 @@
 #include "policy/plan_writer.h"
 
+#include <optional>
 #include <utility>
 
 namespace memdecay {
@@ -60,8 +61,7 @@ void PlanWriter::demote_all() {
     if (!further.has_value()) continue;
     const double worth =
         policy_.key(page, meta.region) - policy_.offset(policy_.lane_of(meta.region));
-    walk.push(worth + OrderedPolicy::demote_weight(meta, *to, *further), meta.position,
-              page.value());
+    walk.push(worth + policy_.demote_weight(meta, *to, *further), meta.position, page.value());
   }
   plan_.steps += walk.steps();
 }
@@ -86,8 +86,11 @@ bool PlanWriter::demote_to_lowest(std::int32_t unit) {
   for (const TrackedPageId page : pages_) {
     if (planned_.contains(page.value()) || !policy_.demotable(page)) continue;
     const PageMeta& meta = policy_.book_.meta(page);
-    auto lowest = policy_.next_form(meta, meta.form);
-    while (const auto further = policy_.next_form(meta, *lowest)) lowest = further;
+    std::optional<PageForm> lowest;
+    for (auto next = policy_.next_form(meta, meta.form); next && !policy_.reluctant(meta, *next);
+         next = policy_.next_form(meta, *lowest))
+      lowest = next;
+    if (!lowest.has_value()) continue;
     demote(page, *lowest);
     any = true;
   }

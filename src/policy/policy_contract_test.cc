@@ -1,5 +1,6 @@
 // What every policy promises (eviction_policy.h), held under random operations against naive
 // oracles.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -81,7 +82,7 @@ class RandomSession {
       if (random_() % 3 == 0) continue;
       pages.push_back({TrackedPageId(id), static_cast<float>(random_() % 1000) / 1000.0F});
     }
-    const auto kind = static_cast<EvidenceKind>(random_() % 3);
+    const auto kind = static_cast<EvidenceKind>(random_() % kEvidenceKindCount);
     const auto phase = static_cast<QueryPhase>(random_() % kQueryPhaseCount);
     policy_->observe({kind, phase, pages});
     double mass = 0;
@@ -263,7 +264,10 @@ double RandomSession::naive_score(const PageMeta& meta, Region as) const {
     for (const Seen& one : mass) sum += static_cast<double>(one.value);
     return sum;
   }
-  if (name_ == "tova") return mass.empty() ? 1.0 : static_cast<double>(mass.back().value);
+  if (name_ == "tova") {
+    const auto last = of_kind(EvidenceKind::kLastQueryMass);
+    return last.empty() ? 1.0 : static_cast<double>(last.back().value);
+  }
   if (name_ == "keydiff") {
     const auto similar = of_kind(EvidenceKind::kKeySimilarity);
     return similar.empty() ? 1.0 : -static_cast<double>(similar.back().value);
@@ -284,6 +288,33 @@ void expect_same(const EvictionPlan& a, const EvictionPlan& b) {
   EXPECT_EQ(a.missing_bytes, b.missing_bytes);
 }
 
+/// Exact values give up int8 keys only after every other page that may is as coarse as it gets.
+void check_exact_values_give_last(RandomSession& session, const EvictionPlan& plan) {
+  std::map<std::int32_t, const PlanAction*> actions;
+  bool exact_gave = false;
+  for (const PlanAction& action : plan.actions) {
+    actions[action.page.value()] = &action;
+    const PageMeta& meta = session.oracle().pages().at(action.page.value());
+    exact_gave |= !action.drop && meta.exact_share >= 0.1F && action.form > PageForm::kK8V4;
+  }
+  if (!exact_gave) return;
+  for (const auto& [id, meta] : session.oracle().pages()) {
+    const Shield shield = session.policy().explain(TrackedPageId(id)).shield;
+    const bool free = shield == Shield::kNone || shield == Shield::kRoundMate;
+    if (!free || meta.pinned || meta.exact_share >= 0.1F) continue;
+    const auto action = actions.find(id);
+    if (action != actions.end() && action->second->drop) continue;
+    const PageForm form = action == actions.end() ? meta.form : action->second->form;
+    const std::uint64_t bytes = form == meta.form ? meta.bytes : meta.forms[form_index(form)].bytes;
+    for (std::size_t coarser = form_index(form) + 1; coarser < kPageFormCount; ++coarser) {
+      const std::uint64_t offered = meta.forms[coarser].bytes;
+      EXPECT_TRUE(offered == 0 || offered >= bytes)
+          << session.policy().explain(TrackedPageId(id)).sentence << "; planned "
+          << page_form_name(form) << ", offered " << page_form_name(static_cast<PageForm>(coarser));
+    }
+  }
+}
+
 /// Everything a plan must leave, whatever its order.
 void check_invariants(RandomSession& session, const EvictionPlan& plan, std::uint64_t budget) {
   PolicyOracle& oracle = session.oracle();
@@ -295,22 +326,23 @@ void check_invariants(RandomSession& session, const EvictionPlan& plan, std::uin
     const PageMeta& meta = oracle.pages().at(action.page.value());
     freed += action.freed_bytes;
     ASSERT_TRUE(meta.sealed);
-    ASSERT_FALSE(oracle.newest(meta));
     if (!action.drop) {
+      if (oracle.newest(meta)) {
+        ASSERT_LE(action.form, LadderOptions().lowest_newest);
+      }
       ASSERT_EQ(action.freed_bytes, meta.bytes - meta.forms[form_index(action.form)].bytes);
       ASSERT_GT(action.form, meta.form);
       if (meta.pinned) {
         ASSERT_LE(action.form, PageForm::kInt8);
       }
-      if (meta.exact_share >= 0.1F) {
-        ASSERT_LE(action.form, PageForm::kK8V4);
-      }
       continue;
     }
+    ASSERT_FALSE(oracle.newest(meta));
     ASSERT_EQ(action.freed_bytes, meta.bytes);
     ASSERT_FALSE(oracle.shielded(meta)) << session.policy().explain(action.page).sentence;
     gone.insert(action.page.value());
   }
+  check_exact_values_give_last(session, plan);
   ASSERT_EQ(plan.freed_bytes, freed);
   ASSERT_EQ(session.policy().tracked_bytes(), oracle.bytes());
   const std::uint64_t left = oracle.bytes() - freed;
@@ -363,7 +395,14 @@ TEST_P(PolicyContract, PlansAreThoseOfTheNaiveOracle) {
       const auto naive = session.oracle().drops(
           budget, GetParam() == "recompute",
           [&](const PageMeta& meta, Region as) { return session.naive_score(meta, as); });
-      ASSERT_EQ(dropped(plan), naive) << "seed " << seed << " step " << i;
+      const auto explained = [&] {
+        std::string text = fmt::format("seed {} step {}", seed, i);
+        for (const auto& pages : {dropped(plan), naive})
+          for (const std::int32_t id : pages)
+            text += "\n" + session.policy().explain(TrackedPageId(id)).sentence;
+        return text;
+      };
+      ASSERT_EQ(dropped(plan), naive) << explained();
       if (i % 30 == 29) {
         for (const std::int32_t id : naive) session.release(TrackedPageId(id));
       }
@@ -456,6 +495,37 @@ TEST_P(PolicyContract, EveryPageIsExplained) {
                                                  meta.position >= session.protection().sink_tokens);
   }
   EXPECT_EQ(session.policy().explain(TrackedPageId(99999)).shield, Shield::kUntracked);
+}
+
+TEST_P(PolicyContract, WantsTheEvidenceThatItReadsAndNoOther) {
+  for (std::size_t number = 0; number < kEvidenceKindCount; ++number) {
+    const auto kind = static_cast<EvidenceKind>(number);
+    PolicyOptions options = test_options();
+    options.protect_prefix = number % 2 == 0;
+    const auto policy = make_policy(GetParam(), options).value();
+    PageMeta meta;
+    for (int page = 0; page < 20; ++page) {
+      meta.id = TrackedPageId(page);
+      meta.tokens = 32;
+      meta.position = 32 * page;
+      meta.born_step = meta.position;
+      meta.bytes = 3200;
+      policy->track(meta);
+    }
+    policy->advance({640, 1.0});
+    const auto scores = [&] {
+      std::vector<double> all;
+      for (int page = 0; page < 20; ++page)
+        all.push_back(policy->explain(TrackedPageId(page)).score);
+      return all;
+    };
+    const std::vector<double> before = scores();
+    std::vector<PageEvidence> pages;
+    for (int page = 0; page < 20; ++page)
+      pages.push_back({TrackedPageId(page), 0.01F * static_cast<float>(page)});
+    policy->observe({kind, QueryPhase::kAct, pages});
+    EXPECT_EQ(scores() != before, policy->wants(kind)) << "kind " << number;
+  }
 }
 
 std::string test_name(const testing::TestParamInfo<std::string_view>& info) {

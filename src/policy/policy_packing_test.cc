@@ -68,7 +68,7 @@ TEST_P(Inheritance, IsWhatThePartsWereWorth) {
 // keydiff's score is minus the similarity: the mean of 0.125 and 0.5; lru's is the step of the use.
 INSTANTIATE_TEST_SUITE_P(Policies, Inheritance,
                          testing::Values(Case{"h2o", EvidenceKind::kAttentionMass, 0.625},
-                                         Case{"tova", EvidenceKind::kAttentionMass, 0.625},
+                                         Case{"tova", EvidenceKind::kLastQueryMass, 0.625},
                                          Case{"keydiff", EvidenceKind::kKeySimilarity, -0.3125},
                                          Case{"lru", EvidenceKind::kAttentionMass, 300},
                                          Case{"window", EvidenceKind::kAttentionMass, 100}),

@@ -17,9 +17,11 @@ class ProtectedPrefix final : public EvictionPolicy {
 
   std::string_view name() const override { return inner_->name(); }
   void track(const PageMeta& page) override;
+  bool wants(EvidenceKind kind) const override { return inner_->wants(kind); }
   void observe(const EvidenceBatch& batch) override { inner_->observe(batch); }
   void advance(const PolicyTime& now) override { inner_->advance(now); }
   EvictionPlan plan(const PlanRequest& request) const override { return inner_->plan(request); }
+  bool recomputes() const override { return inner_->recomputes(); }
   void release(TrackedPageId page) override { inner_->release(page); }
   void repack(std::span<const TrackedPageId> before, std::span<const PackedPage> after) override;
   Explanation explain(TrackedPageId page) const override { return inner_->explain(page); }

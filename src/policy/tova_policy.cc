@@ -9,7 +9,7 @@ void TovaPolicy::on_track(const PageMeta& page, bool is_new) {
 }
 
 void TovaPolicy::on_observe(const EvidenceBatch& batch) {
-  if (batch.kind != EvidenceKind::kAttentionMass) return;
+  if (batch.kind != EvidenceKind::kLastQueryMass) return;
   for (const PageEvidence& evidence : batch.pages) {
     if (!book().tracked(evidence.page)) continue;
     last_[evidence.page.index()] = static_cast<double>(evidence.value);
