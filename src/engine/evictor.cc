@@ -284,7 +284,7 @@ std::size_t Evictor::pack(const Seat& seat, std::size_t most_pages) {
   if (pack_pages(seat, *choice)) return choice->count;
   // A full budget: what is held for demotions is room for one new page.
   const auto pair = choose(page_tokens, 2, too_empty);
-  if (!pair.has_value() || buffer_.empty()) return 0;
+  if (!pair.has_value() || spare_.bytes() == 0) return 0;
   spare_.release();
   buffer_charge_.release();
   std::vector<std::byte>().swap(buffer_);
@@ -296,11 +296,15 @@ std::size_t Evictor::pack(const Seat& seat, std::size_t most_pages) {
 void Evictor::convert_sealed(const Seat& seat) {
   const std::optional<KvFormat> form = seat.memory->options().fixed_form;
   if (!form.has_value()) return;
+  const SessionMemoryOptions& options = seat.memory->options();
   const auto& pages = seat.memory->pages();
   std::size_t end = pages.size();
-  for (std::size_t i = end;
-       seat.memory->options().evicts && i-- > 0 && pages.size() - i <= kWaitingPages;)
-    if (pages[i].sealed && pages[i].filled < seat.memory->options().page_tokens) end = i;
+  const std::size_t waiting = options.packs_pages && options.evicts ? kWaitingPages : 0;
+  for (std::size_t back = 1; back <= std::min(waiting, pages.size()); ++back) {
+    const SessionMemory::Page& page = pages[pages.size() - back];
+    if (page.sealed && page.format != *form && page.filled < options.page_tokens)
+      end = pages.size() - back;
+  }
   for (std::size_t i = end; i-- > 0;) {
     if (pages[i].format == *form) break;
     if (pages[i].sealed && !demote(seat, pages[i].first_position, *form, Sharing::kCopy)) break;
