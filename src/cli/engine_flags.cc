@@ -60,6 +60,9 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
   command.add_flag("--virtual-positions,!--no-virtual-positions", virtual_positions_,
                    "a session under a budget may outgrow the context: what was evicted no longer "
                    "counts (on)");
+  command.add_flag("--share-prefixes,!--no-share-prefixes", share_prefixes_,
+                   "what sessions begin with alike is computed and held once, and stays until its "
+                   "room is wanted (on)");
   command.add_option("-b,--batch-size", batch_tokens_, "most tokens in one forward pass")
       ->check(whole_number(1, 8192))
       ->capture_default_str();
@@ -70,6 +73,15 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
       .add_option("--precision", precision_,
                   "fast: the file's weights, fp16 keys and values; exact: fp32 throughout, slow")
       ->check(CLI::IsMember({"fast", "exact"}))
+      ->capture_default_str();
+}
+
+void add_stable_prefix_flag(CLI::App& command, std::string& rule) {
+  command
+      .add_option("--stable-prefix", rule,
+                  "times, dates and ids in system messages: off leaves them; normalise writes "
+                  "[time] and [id]; move puts their lines at the message's end")
+      ->check(CLI::IsMember({"off", "normalise", "move"}))
       ->capture_default_str();
 }
 
@@ -91,6 +103,8 @@ Result<EngineOptions> EngineFlags::options() const {
   };
   options.protect_prefix = protect_prefix_;
   options.virtual_positions = virtual_positions_;
+  options.share_prefixes = share_prefixes_;
+  options.miss_audience = PrefixDifference::Audience::kOperator;  // who runs the command
   MEMDECAY_ASSIGN_OR_RETURN(options.kv_forms, kv_forms_named(kv_format_));
   options.precision = precision_ == "exact" ? Precision::kExact : Precision::kFast;
   if (!kv_budget_.empty()) {

@@ -103,6 +103,7 @@ Status eval(EvalFlags flags) {
   MEMDECAY_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.options());
   options.adaptive_decay = false;
   options.pools_for_all_forms = true;
+  options.share_prefixes = false;  // what a cell keeps must not depend on the cells before
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(options));
   MEMDECAY_ASSIGN_OR_RETURN(
       const Chains chains,
@@ -146,8 +147,10 @@ void add_eval_command(CLI::App& program, int& status) {
       "eval", "measure on recorded agent runs what a policy's memory keeps, against a full cache");
   command->add_option("RUNS", flags->runs, "files or folders of recorded runs")->required();
   flags->engine.add_model_to(*command);
-  command->add_option("--policy", flags->policies, "policies, +prefix behind a name protects it; oracle: one that knows what "
-                  "will be read")
+  command
+      ->add_option("--policy", flags->policies,
+                   "policies, +prefix behind a name protects it; oracle: one that knows what "
+                   "will be read")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->capture_default_str();

@@ -54,36 +54,39 @@ constexpr std::size_t kv_element_bytes(KvFormat format) {
   return format == KvFormat::kF16 ? 2 : 4;
 }
 
-/// A quantized value is code * scale + minimum, code an unsigned integer, scale and minimum fp16,
-/// next to each other. The product is exact in fp32, so the sum is rounded once however it is
-/// computed. K has one pair per channel of the page, V one per slot and run of this many dimensions
-/// (the last may be shorter).
+/// A quantized value is code * scale + minimum, code an unsigned integer, scale and minimum fp16. K
+/// has one scale and one minimum per channel of the page, V one per slot and run of this many
+/// dimensions (the last may be shorter).
 inline constexpr int kValueScaleRun = 32;
 
-/// A 4-bit row is packed in runs of this many elements (the last may be shorter, of even length):
-/// byte i of a run of m holds element i in its low half and element i + m/2 in its high half. So a
-/// run of V is one run of scales, and 16 bytes unpack to two vectors of 16 lanes that lie next to
-/// each other.
-inline constexpr int kFourBitRun = 32;
-
-/// Where a 4-bit row keeps an element.
-struct FourBitPlace {
-  std::size_t byte = 0;  ///< from the row's start
-  int shift = 0;         ///< 0 or 4
-};
-constexpr FourBitPlace four_bit_place(int element, int row_elements) {
-  const int start = element / kFourBitRun * kFourBitRun;
-  const int half = (row_elements - start < kFourBitRun ? row_elements - start : kFourBitRun) / 2;
-  const int in_run = element - start;
-  const bool high = in_run >= half;
-  return {static_cast<std::size_t>(start / 2 + (high ? in_run - half : in_run)), high ? 4 : 0};
+/// Codes are packed along the axis that attention sums over, K's channels and V's slots: a word of
+/// 32 bits holds that many neighbours of it for one column (K: a slot, V: a dimension). A matrix is
+/// words [depth / elements of a word][columns], little-endian; the last words may be partly used.
+constexpr int code_words(int bits, int depth) {
+  return (depth * bits + 31) / 32;
 }
 
-/// The shape of one layer group's pages in one form. All counts > 0; page_tokens is 16, 32 or 64;
-/// head_dim is even where V has 4 bits.
+/// Where a code lies. Neighbours 2i and 2i + 1 of a word stand 16 bits apart, so that one shift and
+/// one mask make the word a pair of 16-bit numbers, which is what integer products multiply.
+struct CodePlace {
+  std::size_t byte = 0;  ///< from the matrix's start
+  int shift = 0;         ///< 0, or 4 for the high half of a byte
+};
+constexpr CodePlace code_place(int bits, int depth, int column, int columns) {
+  const int elements = 32 / bits;
+  const int element = depth % elements;
+  const int bit = element % 2 * 16 + element / 2 * bits;
+  const std::size_t word = static_cast<std::size_t>(depth / elements) *
+                               static_cast<std::size_t>(columns) +
+                           static_cast<std::size_t>(column);
+  return {4 * word + static_cast<std::size_t>(bit / 8), bit % 8};
+}
+
+/// The shape of one layer group's pages in one form. All counts > 0; page_tokens is 16, 32 or 64.
 ///
-/// Inside a quantized head: K = codes [head_dim][page_tokens], pairs [head_dim]; then V = codes
-/// [page_tokens][head_dim], pairs [page_tokens][runs]. 4-bit rows: see FourBitPlace.
+/// Inside a quantized head: K = codes of depth head_dim and columns page_tokens, scales [head_dim],
+/// minima [head_dim]; then V = codes of depth page_tokens and columns head_dim, and for each run
+/// scales [page_tokens], minima [page_tokens].
 struct KvPageLayout {
   int layers = 0;
   int kv_heads = 0;
@@ -97,11 +100,17 @@ struct KvPageLayout {
   }
   constexpr int value_runs() const { return (head_dim + kValueScaleRun - 1) / kValueScaleRun; }
   /// Bytes of K's codes (or floats) of one head of one layer in one page.
-  constexpr std::size_t key_code_bytes() const { return slots() * size(key_bits(format)) / 8; }
+  constexpr std::size_t key_code_bytes() const {
+    if (!is_quantized(format)) return slots() * kv_element_bytes(format);
+    return 4 * size(code_words(key_bits(format), head_dim)) * size(page_tokens);
+  }
   constexpr std::size_t key_bytes() const {
     return key_code_bytes() + (is_quantized(format) ? 4 * size(head_dim) : 0);
   }
-  constexpr std::size_t value_code_bytes() const { return slots() * size(value_bits(format)) / 8; }
+  constexpr std::size_t value_code_bytes() const {
+    if (!is_quantized(format)) return slots() * kv_element_bytes(format);
+    return 4 * size(code_words(value_bits(format), page_tokens)) * size(head_dim);
+  }
   constexpr std::size_t value_bytes() const {
     return value_code_bytes() +
            (is_quantized(format) ? 4 * size(page_tokens) * size(value_runs()) : 0);

@@ -26,6 +26,7 @@
 #include "engine/generation.h"
 #include "engine/model.h"
 #include "engine/session.h"
+#include "engine/shared_prefixes.h"
 #include "kernels/kernel_table.h"
 #include "kv/kv_cache.h"
 #include "model/transformer/layer_groups.h"
@@ -98,10 +99,21 @@ class Engine {
                          int first_wanted, const SessionLogitsCallback& on_logits);
   /// Says what the session's tokens are, those to be appended included (engine/prompt_labels.h).
   void label(Session& session, PromptLabels labels);
-  /// Cuts the session back to the longest prefix that it shares with the prompt, but leaves one
-  /// token to compute; returns its length. REQUIRES: no request runs on the session.
-  int match_prefix(Session& session, std::span<const TokenId> prompt);
-  /// Bytes of the budget that are held beside pages and sequences, for KvCache::validate().
+  struct PrefixMatch {
+    int tokens = 0;         ///< of the prompt that the session holds now
+    int cached_tokens = 0;  ///< of those, taken from prefixes that other sessions left
+    PrefixDifference miss;  ///< why it is not more
+  };
+  /// Cuts the session back to the longest prefix that it shares with the prompt, and where other
+  /// sessions left a longer one takes that, but leaves one token to compute. REQUIRES: no request
+  /// runs on the session; it has the prompt's labels.
+  PrefixMatch match_prefix(Session& session, std::span<const TokenId> prompt);
+  /// Lets go of every prefix that no session holds.
+  void forget_prefixes();
+  /// Null where sessions share nothing.
+  const PrefixTree* prefixes() const { return cache_->prefixes(); }
+  /// Bytes of the budget that are held beside pages, sequences and prefixes, for
+  /// KvCache::validate().
   std::uint64_t other_budget_bytes() const;
   /// The next peak_bytes() of the budget counts from now.
   void reset_peak_bytes() { cache_->budget().reset_peak(); }
@@ -173,6 +185,16 @@ class Engine {
   /// The context that places must stay in where they can.
   int trained_context() const;
 
+  // --- exact prefixes: engine_prefixes.cc ---
+
+  Status initialize_prefixes();
+  int match_own(Session& session, std::span<const TokenId> prompt, PrefixDifference& miss);
+  bool shares(const Session& session) const;
+  /// Leaves what the session's last pass sealed for others.
+  void remember_prefix(Session& session);
+  /// Lets prefixes go that no session holds; whether that freed anything.
+  bool prefixes_give_way(std::uint64_t bytes);
+
   /// Slots for `tokens` more tokens, evicting where the budget has none; without `may_drop` pages
   /// only change their form.
   Room make_room(Session& session, int tokens, bool may_drop = true);
@@ -205,7 +227,8 @@ class Engine {
   LayerGroups groups_;
   std::unique_ptr<Transformer> transformer_;
   std::unique_ptr<KvCache> cache_;
-  std::optional<LayerGroupId> evictable_;  ///< the group without a window, where memories are kept
+  std::unique_ptr<SharedPrefixes> shared_;  ///< null where sessions share nothing
+  std::optional<LayerGroupId> evictable_;   ///< the group without a window, where memories are kept
   std::optional<Evictor> evictor_;
   std::optional<FormReport> form_report_;
   bool told_of_int4_ = false;

@@ -105,7 +105,8 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
                                          : 0;
   memory.forms[form_index(PageForm::kF16)] = {page_bytes(), 0};
   // A budget too small for a page to change its form in still drops pages.
-  const bool has_spare = evictor_->hold_spare();
+  const bool has_spare = evictor_->hold_spare() ||
+                         (prefixes_give_way(evictor_->spare_bytes()) && evictor_->hold_spare());
   if (has_spare) MEMDECAY_RETURN_IF_ERROR(choose_forms(*options.kv_forms, memory));
   for (FormCost& form : memory.forms)
     if (form.bytes > 0) form.bytes += sketch_bytes;
@@ -148,13 +149,19 @@ Room Engine::make_room(Session& session, int tokens, bool may_drop) {
     const std::uint64_t missing = session.memory_->missing_bytes(tokens, cuts.size());
     if (!evictor_->free_own(seat, missing, may_drop)) return {Room::Refusal::kBudget, missing};
   }
-  Room room = session.sequence_->try_append(tokens, cuts);
+  const auto append = [&] {
+    const Room room = session.sequence_->try_append(tokens, cuts);
+    const bool full = room.refusal == Room::Refusal::kBudget;
+    if (!full || !prefixes_give_way(room.missing_bytes)) return room;
+    return session.sequence_->try_append(tokens, cuts);
+  };
+  Room room = append();
   for (int attempt = 0; !room && evictor_.has_value() && attempt < kMostAttempts; ++attempt) {
     if (room.refusal != Room::Refusal::kBudget) break;
     const bool freed =
         evictor_->free(seats(), room.missing_bytes << attempt, attempt == 0, may_drop);
     if (!may_drop || (!freed && attempt > 0)) attempt = kMostAttempts;
-    room = session.sequence_->try_append(tokens, cuts);
+    room = append();
   }
   if (room) sync_memory(session);
   return room;

@@ -10,6 +10,7 @@
 #include "core/paged_kv.h"
 #include "engine/policy_config.h"
 #include "kv/kv_budget.h"
+#include "kv/prefix_difference.h"
 #include "model/transformer/model_weights.h"
 #include "policy/make_policy.h"
 #include "policy/watermarks.h"
@@ -36,7 +37,9 @@ struct SessionOptions {
   /// Nothing is evicted before Engine::shrink() asks for it, whatever this budget says; evidence is
   /// taken meanwhile. The engine's own budget holds all the same.
   bool evicts_when_asked = false;
-  std::uint64_t random_seed = 1;     ///< of the policy "random"
+  std::uint64_t random_seed = 1;  ///< of the policy "random"
+  /// Whose prefixes it shares: those of sessions with the same text, and nobody else's.
+  std::string cache_salt;
   WatermarkOptions watermarks = {};  ///< of the session's own budget
 };
 
@@ -68,6 +71,13 @@ struct EngineOptions {
   /// A session that forgets can grow past the context: what evicted pages left is closed virtually,
   /// and the context counts what is left. Off, it counts all tokens.
   bool virtual_positions = true;
+  /// Sessions take exact prefixes that others have computed, and leave theirs for others: what
+  /// nobody uses any more stays until the budget wants its room, or without a budget
+  /// unbudgeted_prefix_bytes is passed.
+  bool share_prefixes = true;
+  std::uint64_t unbudgeted_prefix_bytes = std::uint64_t{256} << 20;
+  /// Who is told why a prefix was not found: only the operator learns what other tenants have.
+  PrefixDifference::Audience miss_audience = PrefixDifference::Audience::kTenant;
   int batch_tokens = 256;  ///< largest forward pass
   int chunk_tokens = 128;  ///< most prompt tokens in a pass while other requests stream
 

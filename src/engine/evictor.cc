@@ -42,7 +42,7 @@ bool Evictor::hold_spare() {
   const std::uint64_t bytes = largest_form_bytes(cache_, group_);
   if (!buffer_.empty()) return true;
   if (bytes == 0 || 2 * bytes > cache_.budget().limit_bytes() / kSmallestShare) return false;
-  auto held = cache_.budget().try_reserve(2 * bytes);
+  auto held = cache_.budget().try_reserve(spare_bytes());
   if (!held) return false;
   spare_ = held->split(bytes);
   buffer_charge_ = *std::move(held);
@@ -50,26 +50,36 @@ bool Evictor::hold_spare() {
   return true;
 }
 
-bool Evictor::demote(const Seat& seat, Position first_position, KvFormat format) {
+std::uint64_t Evictor::spare_bytes() const {
+  return 2 * largest_form_bytes(cache_, group_);
+}
+
+/// Whether the page is this session's alone, once the prefix tree has forgotten it.
+bool Evictor::held_alone(const PageHandle& page) {
+  if (page.references() == 2 && cache_.prefixes() != nullptr)
+    cache_.prefixes()->forget_page(group_, page);
+  return page.exclusive();
+}
+
+bool Evictor::demote(const Seat& seat, Position first_position, KvFormat format, Sharing sharing) {
   const PagedKvView view = seat.sequence->view(group_);
   const auto ref = std::lower_bound(
       view.pages.begin(), view.pages.end(), first_position,
       [](const KvPageRef& page, Position position) { return page.first_position < position; });
   const auto index = static_cast<std::size_t>(ref - view.pages.begin());
-  if (!seat.sequence->table(group_).pages()[index].exclusive())
+  if (!held_alone(seat.sequence->table(group_).pages()[index]) && sharing == Sharing::kLeave)
     return true;  // it would free nothing
   const KvPageLayout target = view.layout->in(format);
   if (buffer_.size() < target.page_bytes()) return false;
   const std::optional<float> error =
       convert_kv_page(view.layout->in(ref->format), ref->base, target, buffer_.data(), ref->filled);
   if (!error.has_value()) return false;
-  const std::uint64_t spare = spare_.bytes();
   spare_.release();
   const Room room = seat.sequence->try_replace(
       first_position, format,
       [&](const KvPageLayout&, const std::byte*, const KvPageLayout& layout, std::byte* page,
           std::int32_t) { std::memcpy(page, buffer_.data(), layout.page_bytes()); });
-  auto held = cache_.budget().try_reserve(spare);
+  auto held = cache_.budget().try_reserve(buffer_.size());
   if (held) spare_ = *std::move(held);  // a shared page gave nothing back: the next time again
   if (!room) return false;
   seat.memory->demoted(first_position, format, *error);
@@ -77,7 +87,7 @@ bool Evictor::demote(const Seat& seat, Position first_position, KvFormat format)
   return true;
 }
 
-void Evictor::carry_out(const Seat& seat, const EvictionPlan& plan) {
+void Evictor::carry_out(const Seat& seat, const EvictionPlan& plan, Sharing sharing) {
   positions_.clear();
   for (const PlanAction& action : plan.actions)
     if (action.drop) positions_.push_back(seat.memory->page(action.page).first_position);
@@ -90,7 +100,7 @@ void Evictor::carry_out(const Seat& seat, const EvictionPlan& plan) {
   for (const PlanAction& action : plan.actions) {
     if (action.drop) continue;
     const Position first = seat.memory->page(action.page).first_position;
-    if (!demote(seat, first, format_of(action.form))) return;
+    if (!demote(seat, first, format_of(action.form), sharing)) return;
   }
 }
 
@@ -125,10 +135,16 @@ bool Evictor::free_own(const Seat& seat, std::uint64_t bytes, bool may_drop) {
   request.urgency = Urgency::kPressed;
   request.budget_bytes = tracked - std::min(tracked, bytes);
   request.may_drop = may_drop;
-  const EvictionPlan plan = seat.memory->plan(request);
-  if (plan.missing_bytes > 0) return false;
-  carry_out(seat, plan);
-  return seat.memory->tracked_bytes() <= request.budget_bytes;
+  // Where a page finds no room to change its form in, what is left is dropped.
+  for (const bool may_demote : {true, false}) {
+    if (!may_demote && !may_drop) break;
+    request.may_demote = may_demote;
+    const EvictionPlan plan = seat.memory->plan(request);
+    if (plan.missing_bytes > 0) return false;
+    carry_out(seat, plan, Sharing::kCopy);
+    if (seat.memory->tracked_bytes() <= request.budget_bytes) return true;
+  }
+  return false;
 }
 
 bool Evictor::free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote,
@@ -163,6 +179,20 @@ void Evictor::drop_tokens(const Seat& seat, std::int64_t tokens) {
   }
 }
 
+/// Lets remembered prefixes go as the watermarks ask; the bytes that are held beside them.
+std::uint64_t Evictor::relieve_of_prefixes(std::uint64_t most_bytes) {
+  const KvBudget& budget = cache_.budget();
+  PrefixTree* const tree = cache_.prefixes();
+  if (tree == nullptr || budget.limit_bytes() == KvBudget::kUnlimited)
+    return budget.current_bytes();
+  const PlanRequest request =
+      prefix_watermarks_.demand(budget.current_bytes(), budget.limit_bytes());
+  if (request.urgency == Urgency::kPressed && budget.current_bytes() > request.budget_bytes)
+    tree->evict(std::min(budget.current_bytes() - request.budget_bytes, most_bytes),
+                PrefixTree::Victims::kAlsoShared);
+  return budget.current_bytes() - tree->memory().cached_only_bytes;
+}
+
 void Evictor::relieve(std::span<const Seat> seats, std::uint64_t most_bytes) {
   for (const Seat& seat : seats) {
     if (!seat.memory->options().evicts) continue;
@@ -171,13 +201,19 @@ void Evictor::relieve(std::span<const Seat> seats, std::uint64_t most_bytes) {
     if (tracked <= own.budget_bytes) continue;
     own.budget_bytes = std::max(own.budget_bytes, tracked - std::min(tracked, most_bytes));
     own.may_drop = drops_ahead(seat);
-    carry_out(seat, seat.memory->plan(own));
+    carry_out(seat, seat.memory->plan(own), Sharing::kCopy);
   }
-  const KvBudget& budget = cache_.budget();
-  const PlanRequest request = watermarks_.demand(budget.current_bytes(), budget.limit_bytes());
-  if (budget.current_bytes() <= request.budget_bytes) return;
-  share_out(seats, std::min(budget.current_bytes() - request.budget_bytes, most_bytes), request,
-            Occasion::kAhead);
+  const std::uint64_t live = relieve_of_prefixes(most_bytes);
+  const PlanRequest request = watermarks_.demand(live, cache_.budget().limit_bytes());
+  if (live <= request.budget_bytes) return;
+  share_out(seats, std::min(live - request.budget_bytes, most_bytes), request, Occasion::kAhead);
+}
+
+/// What the session holds alone, or but for the prefix tree: that may keep the instructions, which
+/// sessions have in common, and forgets the rest.
+bool Evictor::may_be_packed(const PageHandle& page, const PageMeta& meta) const {
+  const bool remembered = cache_.prefixes() != nullptr && page.references() == 2;
+  return page.exclusive() || (remembered && meta.region != Region::kSystem);
 }
 
 bool Evictor::list_packable(const Seat& seat) {
@@ -190,7 +226,7 @@ bool Evictor::list_packable(const Seat& seat) {
   Position end = 0;
   for (std::size_t i = 0; i + 1 < pages.size(); ++i) {  // the last page is what comes next
     const bool packable = pages[i].sealed && pages[i].format == memory.options().own_format &&
-                          table.pages()[i].exclusive();
+                          may_be_packed(table.pages()[i], memory.meta(pages[i]));
     Kinship kinship = Kinship::kNone;
     if (i > 0) {
       const PageMeta& before = memory.meta(pages[i - 1]);
@@ -221,8 +257,13 @@ std::optional<PackingChoice> Evictor::choose(std::int32_t page_tokens, std::size
 bool Evictor::pack_pages(const Seat& seat, const PackingChoice& choice) {
   SessionMemory& memory = *seat.memory;
   positions_.clear();
-  for (std::size_t i = choice.first; i < choice.first + choice.count; ++i)
+  for (std::size_t i = choice.first; i < choice.first + choice.count; ++i) {
+    if (!held_alone(seat.sequence->table(group_).pages()[i])) {
+      memory.settle(choice.count);  // a fork has it too
+      return false;
+    }
     positions_.push_back(memory.pages()[i].first_position);
+  }
   if (!seat.sequence->pack_pages(positions_)) return false;
   const PageTable& table = seat.sequence->table(group_);
   memory.packed(choice.first, choice.count, table.view(), table.runs());
@@ -266,7 +307,7 @@ void Evictor::convert_sealed(const Seat& seat) {
   }
   for (std::size_t i = end; i-- > 0;) {
     if (pages[i].format == *form) break;
-    if (pages[i].sealed && !demote(seat, pages[i].first_position, *form)) break;
+    if (pages[i].sealed && !demote(seat, pages[i].first_position, *form, Sharing::kCopy)) break;
   }
 }
 

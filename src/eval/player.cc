@@ -7,6 +7,7 @@
 
 #include "core/steady_clock.h"
 #include "engine/prompt_labels.h"
+#include "engine/prompt_miss.h"
 #include "engine/replay.h"
 
 namespace memdecay {
@@ -48,6 +49,7 @@ Result<std::unique_ptr<Player>> Player::open(Engine& engine, nlohmann::ordered_j
   if (messages->empty())
     return Status(StatusCode::kInvalidArgument, "the conversation has no message to play");
   if (messages->back().at("role") != "assistant") player->answers_.push_back(messages->size());
+  make_prefix_stable(conversation["messages"], options.stable_prefix);
   player->conversation_ = std::move(conversation);
   SessionOptions session;
   if (options.shrink_to_bytes > 0) {
@@ -84,7 +86,10 @@ Status Player::force(std::size_t answer, PlayedTurn& turn) {
     MEMDECAY_ASSIGN_OR_RETURN(PromptLabels labels, label_prompt(whole));
     engine_.label(*session_, std::move(labels));
   }
-  const auto held = static_cast<std::size_t>(engine_.match_prefix(*session_, tokens));
+  const Engine::PrefixMatch match = engine_.match_prefix(*session_, tokens);
+  const auto held = static_cast<std::size_t>(match.tokens);
+  turn.cached_tokens = match.cached_tokens;
+  turn.miss = describe_miss(engine_.model(), whole, match.miss);
   const std::int64_t begin = steady_now_ns();
   MEMDECAY_ASSIGN_OR_RETURN(turn.recomputed_tokens,
                             engine_.begin_turn(*session_, tokens.size() - held));
@@ -104,18 +109,20 @@ Status Player::force(std::size_t answer, PlayedTurn& turn) {
 }
 
 Status Player::generate(std::size_t answer, PlayedTurn& turn) {
-  MEMDECAY_ASSIGN_OR_RETURN(Prompt input, render(answer, true));
+  MEMDECAY_ASSIGN_OR_RETURN(const Prompt input, render(answer, true));
   GenerationRequest request;
   request.session = session_.get();
   if (session_->memory() != nullptr) {
     MEMDECAY_ASSIGN_OR_RETURN(request.labels, label_prompt(input));
   }
-  request.prompt = std::move(input.tokens);
+  request.prompt = input.tokens;
   request.max_new_tokens = options_.generate_tokens;
   request.sampling = options_.sampling;
   MEMDECAY_ASSIGN_OR_RETURN(const GenerationResult result, engine_.generate(std::move(request)));
   MEMDECAY_RETURN_IF_ERROR(result.status);
   turn.reused_tokens = result.reused_tokens;
+  turn.cached_tokens = result.cached_tokens;
+  turn.miss = describe_miss(engine_.model(), input, result.miss);
   turn.recomputed_tokens = result.recomputed_tokens;
   turn.new_tokens = result.prompt_tokens - result.reused_tokens - result.recomputed_tokens;
   turn.computed_tokens = result.computed_tokens;

@@ -17,6 +17,7 @@
 
 #include "engine/engine.h"
 #include "engine/prompt.h"
+#include "engine/stable_prefix.h"
 
 namespace memdecay {
 
@@ -24,6 +25,7 @@ struct PlayOptions {
   bool force_recorded = true;
   int generate_tokens = 128;  ///< most of an answer that the model writes itself
   SamplingOptions sampling;
+  StablePrefix stable_prefix = StablePrefix::kOff;  ///< of the system messages
   /// Nothing is evicted while turns are played, and at the end the session shrinks to this once:
   /// eviction after the fact. 0: as the engine's budget asks, while they are played.
   std::uint64_t shrink_to_bytes = 0;
@@ -32,7 +34,9 @@ struct PlayOptions {
 struct PlayedTurn {
   int turn = 0;               ///< from 1
   int new_tokens = 0;         ///< of the input, never seen before
-  int reused_tokens = 0;      ///< of the input, in the session already, evicted ones included
+  int reused_tokens = 0;      ///< of the input, not computed: in the session, evicted ones
+                              ///< included, or in prefixes that other sessions left
+  int cached_tokens = 0;      ///< of those, from the prefixes
   int recomputed_tokens = 0;  ///< of the input, in the session before and computed again
   int computed_tokens = 0;    ///< rows of forward passes
   int generated_tokens = 0;   ///< written, or forced
@@ -43,6 +47,7 @@ struct PlayedTurn {
   std::int64_t prompt_ns = 0;
   std::vector<std::int64_t> step_ns;  ///< of each decode step
   std::string text;
+  std::string miss;  ///< why what should have been reused was not; else empty
 
   double ms_per_token() const;
 };

@@ -103,6 +103,7 @@ Status record_future(Engine& engine, const ReadSession& read, FutureErrors& futu
   options.own_policy = [&future](const PolicyOptions& policy) { return future.recorder(policy); };
   options.kv_forms = KvForms::kF16;
   options.evicts_when_asked = true;
+  options.packs_pages = false;
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine.open_session(options));
   engine.label(*session, read.labels);
   const std::span<const TokenId> tokens(read.prompt.tokens);
@@ -134,8 +135,10 @@ Result<std::vector<SessionOptions>> make_memories(const Engine& engine, const Re
                      token_bytes * counted));
     memory.random_seed = options.seed;
     memory.evicts_when_asked = options.after_the_fact && memory.policy != "none";
-    if (cell.is_oracle())
+    if (cell.is_oracle()) {
       memory.own_policy = [&future](const PolicyOptions& policy) { return future.oracle(policy); };
+      memory.packs_pages = false;  // pages as they were recorded
+    }
     memories.push_back(std::move(memory));
   }
   return memories;

@@ -1,12 +1,15 @@
 // MEMDECAY_UNROLL before a loop of constant length: the compiler must unroll it fully, so that
-// arrays of vectors live in registers. MEMDECAY_INLINE: always inlined, for the same reason.
+// arrays of vectors live in registers. MEMDECAY_ROLLED: a loop of two or four turns, which unrolling would only
+// burden with its rest. MEMDECAY_INLINE: always inlined, for the same reason.
 // MEMDECAY_NOINLINE: a hot loop of its own, so that nothing around it competes for registers.
 #pragma once
 
 #if defined(__clang__)
 #define MEMDECAY_UNROLL _Pragma("clang loop unroll(full)")
+#define MEMDECAY_ROLLED _Pragma("clang loop unroll(disable)")
 #else
 #define MEMDECAY_UNROLL _Pragma("GCC unroll 32")
+#define MEMDECAY_ROLLED _Pragma("GCC unroll 1")
 #endif
 #define MEMDECAY_INLINE inline __attribute__((always_inline))
 #define MEMDECAY_NOINLINE __attribute__((noinline))

@@ -18,7 +18,7 @@ class SlotPattern {
  public:
   /// REQUIRES: the page is in the layout's form.
   SlotPattern(const KvPageLayout& layout, const KvPageRef& page, std::int32_t slot)
-      : layout_(layout), page_(page), slot_(static_cast<std::size_t>(slot)) {}
+      : layout_(layout), page_(page), slot_(slot) {}
 
   void write(std::uint64_t marker) const {
     each_value([&](const Element& element, std::uint64_t number) {
@@ -40,29 +40,29 @@ class SlotPattern {
   }
 
  private:
-  /// A value of 32, 16, 8 or 4 bits; those of 4 share a byte with the row's other half.
+  /// A value of 32, 16, 8 or 4 bits.
   struct Element {
     std::byte* at;
     int bits;
-    bool high_half;
+    int shift = 0;  ///< within the byte
 
-    static Element in_row(std::byte* row, std::size_t index, std::size_t length, int bits) {
-      if (bits >= 8) return {row + index * static_cast<std::size_t>(bits) / 8, bits, false};
-      return {row + index % (length / 2), bits, index >= length / 2};
+    static Element coded(std::byte* codes, CodePlace place, int bits) {
+      return {codes + place.byte, bits, place.shift};
+    }
+    static Element plain(std::byte* values, std::size_t index, int bits) {
+      return {values + index * static_cast<std::size_t>(bits) / 8, bits};
     }
     std::uint32_t load() const {
       std::uint32_t value = 0;
       std::memcpy(&value, at, bits >= 8 ? bytes() : 1);
-      if (bits == 4) value = high_half ? value >> 4 : value & 15U;
-      return value;
+      return bits == 4 ? value >> shift & 15U : value;
     }
     void store(std::uint32_t value) const {
       if (bits >= 8) {
         std::memcpy(at, &value, bytes());
         return;
       }
-      const auto code = static_cast<std::byte>(value);
-      *at = high_half ? (*at & std::byte{0x0F}) | code << 4 : (*at & std::byte{0xF0}) | code;
+      *at = (*at & ~(std::byte{0x0F} << shift)) | static_cast<std::byte>(value) << shift;
     }
     std::size_t bytes() const { return static_cast<std::size_t>(bits) / 8; }
   };
@@ -70,26 +70,30 @@ class SlotPattern {
   /// Calls visit(element, number of the value in the slot) until it says false.
   template <typename Visit>
   bool each_value(const Visit& visit) const {
-    const auto head_dim = static_cast<std::size_t>(layout_.head_dim);
-    const auto page_tokens = static_cast<std::size_t>(layout_.page_tokens);
-    const int k_bits = key_bits(layout_.format), v_bits = value_bits(layout_.format);
     std::uint64_t number = 0;
     for (int layer = 0; layer < layout_.layers; ++layer)
-      for (int head = 0; head < layout_.kv_heads; ++head) {
-        std::byte* const keys = page_.base + layout_.head_offset(layer, head);
-        std::byte* const row = keys + layout_.key_bytes() + slot_ * row_bytes(head_dim, v_bits);
-        for (std::size_t d = 0; d < head_dim; ++d, number += 2) {
-          std::byte* const channel = keys + d * row_bytes(page_tokens, k_bits);
-          if (!visit(Element::in_row(channel, slot_, page_tokens, k_bits), number)) return false;
-          if (!visit(Element::in_row(row, d, head_dim, v_bits), number + 1)) return false;
+      for (int head = 0; head < layout_.kv_heads; ++head)
+        for (int d = 0; d < layout_.head_dim; ++d, number += 2) {
+          std::byte* const keys = page_.base + layout_.head_offset(layer, head);
+          if (!visit(key(keys, d), number)) return false;
+          if (!visit(value(keys + layout_.key_bytes(), d), number + 1)) return false;
         }
-      }
     return true;
   }
 
-  static std::size_t row_bytes(std::size_t elements, int bits) {
-    return elements * static_cast<std::size_t>(bits) / 8;
+  Element key(std::byte* keys, int d) const {
+    const int bits = key_bits(layout_.format);
+    const int slots = layout_.page_tokens;
+    if (bits < 16) return Element::coded(keys, code_place(bits, d, slot_, slots), bits);
+    return Element::plain(keys, static_cast<std::size_t>(d * slots + slot_), bits);
   }
+  Element value(std::byte* values, int d) const {
+    const int bits = value_bits(layout_.format);
+    const int head_dim = layout_.head_dim;
+    if (bits < 16) return Element::coded(values, code_place(bits, slot_, d, head_dim), bits);
+    return Element::plain(values, static_cast<std::size_t>(slot_ * head_dim + d), bits);
+  }
+
   static std::uint32_t pattern(std::uint64_t marker, std::uint64_t number, int bits) {
     std::uint64_t x = (marker + number * 0x9E3779B97F4A7C15U) * 0xD1342543DE82EF95U;
     x ^= x >> 29;
@@ -101,7 +105,7 @@ class SlotPattern {
 
   const KvPageLayout& layout_;
   const KvPageRef& page_;
-  std::size_t slot_;
+  int slot_;
 };
 
 }  // namespace memdecay

@@ -119,82 +119,83 @@ EncodedRow encode_row(const float* x, int n, int bits) {
   return encoded;
 }
 
-/// Writes n codes as a row, or as a run of one (where a run may start).
-void pack_codes(const EncodedRow& encoded, int n, int bits, std::byte* to) {
-  if (bits == 8) {
-    std::memcpy(to, encoded.codes.data(), to_size(n));
-    return;
-  }
-  for (int start = 0; start < n; start += kFourBitRun) {
-    const std::uint8_t* codes = encoded.codes.data() + start;
-    const int half = std::min(kFourBitRun, n - start) / 2;
-    for (int i = 0; i < half; ++i) {
-      to[start / 2 + i] = static_cast<std::byte>(codes[i] | codes[i + half] << 4);
-    }
-  }
-}
+/// The codes of one depth of a matrix: a channel of K, a slot of V. They stand 4 bytes apart.
+template <typename Byte>
+struct CodeRow {
+  Byte* first;
+  int shift;
+  int mask;
 
-/// The numbers of n codes. The product is exact: 8 bits times 11.
-void unpack_codes(const std::byte* from, int n, int bits, const std::byte* pair, float* to) {
-  const float scale = half_to_float(load_half(pair));
-  const float minimum = half_to_float(load_half(pair + 2));
-  const auto number = [&](int code) { return static_cast<float>(code) * scale + minimum; };
-  if (bits == 8) {
-    for (int i = 0; i < n; ++i) to[i] = number(std::to_integer<int>(from[i]));
-    return;
+  int code(int column) const {
+    return (std::to_integer<int>(first[4 * column]) >> shift) & mask;
   }
-  for (int start = 0; start < n; start += kFourBitRun) {
-    const int half = std::min(kFourBitRun, n - start) / 2;
-    for (int i = 0; i < half; ++i) {
-      const int both = std::to_integer<int>(from[start / 2 + i]);
-      to[start + i] = number(both & 15);
-      to[start + half + i] = number(both >> 4);
-    }
+  /// REQUIRES: zeros there.
+  void set(int column, std::uint8_t code) const {
+    first[4 * column] |= static_cast<std::byte>(code << shift);
   }
-}
-
-void store_pair(const EncodedRow& encoded, std::byte* pair) {
-  store_half(pair, encoded.scale);
-  store_half(pair + 2, encoded.minimum);
-}
-
-/// Where the parts of a quantized head lie.
-struct HeadParts {
-  explicit HeadParts(const KvPageLayout& layout)
-      : key_row(to_size(layout.page_tokens * key_bits(layout.format) / 8)),
-        value_row(to_size(layout.head_dim * value_bits(layout.format) / 8)),
-        key_pairs(layout.key_code_bytes()),
-        values(layout.key_bytes()),
-        value_pairs(layout.key_bytes() + layout.value_code_bytes()) {
-    MEMDECAY_CHECK(value_bits(layout.format) == 8 || layout.head_dim % 2 == 0);
-  }
-  std::size_t key_row, value_row;  ///< bytes
-  std::size_t key_pairs, values, value_pairs;
 };
+
+/// A matrix of codes, K or V of a head, and the scales and minima that follow it.
+template <typename Byte>
+class CodeMatrix {
+ public:
+  CodeMatrix(Byte* codes, std::size_t code_bytes, int bits, int columns)
+      : codes_(codes), scales_(codes + code_bytes), bits_(bits), columns_(columns) {}
+
+  CodeRow<Byte> row(int depth) const {
+    const CodePlace place = code_place(bits_, depth, 0, columns_);
+    return {codes_ + place.byte, place.shift, (1 << bits_) - 1};
+  }
+  /// Scale i of block `block`. A block is `count` scales, then as many minima.
+  Byte* scale(int block, int count, int i) const {
+    return scales_ + 2 * to_size(2 * block * count + i);
+  }
+  int bits() const { return bits_; }
+
+ private:
+  Byte* codes_;
+  Byte* scales_;
+  int bits_;
+  int columns_;
+};
+
+template <typename Byte>
+CodeMatrix<Byte> keys_of(const KvPageLayout& layout, Byte* head) {
+  return {head, layout.key_code_bytes(), key_bits(layout.format), layout.page_tokens};
+}
+
+template <typename Byte>
+CodeMatrix<Byte> values_of(const KvPageLayout& layout, Byte* head) {
+  return {head + layout.key_bytes(), layout.value_code_bytes(), value_bits(layout.format),
+          layout.head_dim};
+}
+
+void store_row(const EncodedRow& encoded, int n, const CodeRow<std::byte>& row, int first,
+               std::byte* scale, int scale_count) {
+  for (int i = 0; i < n; ++i) row.set(first + i, encoded.codes[to_size(i)]);
+  store_half(scale, encoded.scale);
+  store_half(scale + 2 * scale_count, encoded.minimum);
+}
 
 KvHeadError encode_codes(const KvPageLayout& layout, const float* keys, const float* values,
                          int filled, std::byte* head) {
-  const HeadParts parts(layout);
+  const int head_dim = layout.head_dim, slots = layout.page_tokens;
+  const CodeMatrix<std::byte> k = keys_of(layout, head), v = values_of(layout, head);
   KvHeadError sum;
   std::memset(head, 0, layout.head_bytes());
   if (filled == 0) return sum;
-  for (int d = 0; d < layout.head_dim; ++d) {
-    const int bits = key_bits(layout.format);
-    const EncodedRow encoded = encode_row(keys + d * layout.page_tokens, filled, bits);
-    pack_codes(encoded, layout.page_tokens, bits, head + to_size(d) * parts.key_row);
-    store_pair(encoded, head + parts.key_pairs + 4 * to_size(d));
+  for (int d = 0; d < head_dim; ++d) {
+    const EncodedRow encoded = encode_row(keys + d * slots, filled, k.bits());
+    store_row(encoded, filled, k.row(d), 0, k.scale(0, head_dim, d), head_dim);
     sum.keys_error += static_cast<double>(encoded.error);
     sum.keys_power += static_cast<double>(encoded.power);
   }
   for (int slot = 0; slot < filled; ++slot) {
-    const int bits = value_bits(layout.format);
-    std::byte* pair = head + parts.value_pairs + 4 * to_size(slot) * to_size(layout.value_runs());
-    for (int first = 0; first < layout.head_dim; first += kValueScaleRun, pair += 4) {
-      const int n = std::min(kValueScaleRun, layout.head_dim - first);
-      const EncodedRow encoded = encode_row(values + slot * layout.head_dim + first, n, bits);
-      pack_codes(encoded, n, bits,
-                 head + parts.values + to_size(slot) * parts.value_row + to_size(first * bits / 8));
-      store_pair(encoded, pair);
+    for (int first = 0; first < head_dim; first += kValueScaleRun) {
+      const int n = std::min(kValueScaleRun, head_dim - first);
+      const EncodedRow encoded = encode_row(values + slot * head_dim + first, n, v.bits());
+      store_row(encoded, n, v.row(slot), first, v.scale(first / kValueScaleRun, slots, slot),
+                slots);
       sum.values_error += static_cast<double>(encoded.error);
       sum.values_power += static_cast<double>(encoded.power);
     }
@@ -202,23 +203,26 @@ KvHeadError encode_codes(const KvPageLayout& layout, const float* keys, const fl
   return sum;
 }
 
+/// The numbers of columns [first, first + n). The product is exact in fp32: 8 bits times 11.
+void load_row(const CodeRow<const std::byte>& row, int first, int n, const std::byte* scale,
+              int scale_count, float* to) {
+  const float step = half_to_float(load_half(scale));
+  const float minimum = half_to_float(load_half(scale + 2 * scale_count));
+  for (int i = 0; i < n; ++i) to[i] = static_cast<float>(row.code(first + i)) * step + minimum;
+}
+
 void decode_codes(const KvPageLayout& layout, const std::byte* head, int filled, float* keys,
                   float* values) {
-  const HeadParts parts(layout);
-  const int slots = layout.page_tokens;
-  for (int d = 0; d < layout.head_dim; ++d) {
-    float* row = keys + d * slots;
-    unpack_codes(head + to_size(d) * parts.key_row, slots, key_bits(layout.format),
-                 head + parts.key_pairs + 4 * to_size(d), row);
-    std::fill(row + filled, row + slots, 0.0F);
+  const int head_dim = layout.head_dim, slots = layout.page_tokens;
+  const CodeMatrix<const std::byte> k = keys_of(layout, head), v = values_of(layout, head);
+  for (int d = 0; d < head_dim; ++d) {
+    load_row(k.row(d), 0, filled, k.scale(0, head_dim, d), head_dim, keys + d * slots);
   }
-  const int bits = value_bits(layout.format);
   for (int slot = 0; slot < filled; ++slot) {
-    const std::byte* row = head + parts.values + to_size(slot) * parts.value_row;
-    const std::byte* pair = head + parts.value_pairs + 4 * to_size(slot * layout.value_runs());
-    for (int first = 0; first < layout.head_dim; first += kValueScaleRun, pair += 4) {
-      unpack_codes(row + first * bits / 8, std::min(kValueScaleRun, layout.head_dim - first), bits,
-                   pair, values + slot * layout.head_dim + first);
+    for (int first = 0; first < head_dim; first += kValueScaleRun) {
+      load_row(v.row(slot), first, std::min(kValueScaleRun, head_dim - first),
+               v.scale(first / kValueScaleRun, slots, slot), slots,
+               values + slot * head_dim + first);
     }
   }
 }

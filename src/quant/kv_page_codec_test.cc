@@ -67,10 +67,12 @@ TEST(KvPageCodec, Int8CodesByHand) {
   KvHeadError error;
   const auto head = encode(layout, keys, values, 5, &error);
   const int want[] = {0, 255, 2, 2, 4};
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(std::to_integer<int>(head[size(i)]), want[i]) << i;
-  for (int i = 5; i < 16; ++i) EXPECT_EQ(std::to_integer<int>(head[size(i)]), 0);
-  EXPECT_EQ(half_at(head, 16), float_to_half(0.5F));
-  EXPECT_EQ(half_at(head, 18), float_to_half(-1.0F));
+  // One channel: the first byte of each word.
+  for (int i = 0; i < 64; ++i) {
+    EXPECT_EQ(std::to_integer<int>(head[size(i)]), i % 4 == 0 && i < 20 ? want[i / 4] : 0) << i;
+  }
+  EXPECT_EQ(half_at(head, 64), float_to_half(0.5F));
+  EXPECT_EQ(half_at(head, 66), float_to_half(-1.0F));
   const Head out = decode(layout, head, 5);
   EXPECT_EQ(std::vector<float>(out.keys.begin(), out.keys.begin() + 6),
             (std::vector<float>{-1.0F, 126.5F, 0.0F, 0.0F, 1.0F, 0.0F}));
@@ -79,42 +81,77 @@ TEST(KvPageCodec, Int8CodesByHand) {
   // V: runs of one number are exact, with scale 0.
   EXPECT_EQ(error.values_error, 0);
   EXPECT_EQ(half_at(head, layout.key_bytes() + 16), 0);
-  EXPECT_EQ(half_at(head, layout.key_bytes() + 18), float_to_half(3.0F));
+  EXPECT_EQ(half_at(head, layout.key_bytes() + 16 + 2 * 16), float_to_half(3.0F));
   EXPECT_EQ(out.values[4], 3.0F);
   EXPECT_EQ(out.values[5], 0.0F);
 }
 
-TEST(KvPageCodec, NibblesLieInRunsOf32) {
-  // A value row of 48: a run of 32 (byte i: elements i and i + 16), then one of 16 (i and i + 8).
-  const KvPageLayout layout{1, 1, 48, 16, KvFormat::kInt4};
-  std::vector<float> keys(size(48 * 16)), values(size(48 * 16));
-  for (int d = 0; d < 48; ++d) values[size(d)] = static_cast<float>(d % 16) - 4.0F;
-  for (int slot = 0; slot < 16; ++slot) keys[size(slot)] = static_cast<float>(2 * slot);
+TEST(KvPageCodec, WordsHoldNeighboursOfOneColumn) {
+  // K of 8 channels and V of 8 slots, every code known: channel d of K is d at slot 0, V likewise.
+  const KvPageLayout layout{1, 1, 34, 16, KvFormat::kInt4};
+  std::vector<float> keys(size(34 * 16)), values(size(34 * 16));
+  for (int d = 0; d < 34; ++d) {
+    keys[size(d * 16)] = static_cast<float>(d % 8);
+    keys[size(d * 16 + 1)] = 15.0F;
+  }
+  for (int slot = 0; slot < 16; ++slot) {
+    values[size(slot * 34)] = static_cast<float>(slot % 8);
+    values[size(slot * 34 + 1)] = 15.0F;
+    values[size(slot * 34 + 33)] = -30.0F;
+  }
   const auto head = encode(layout, keys, values, 16);
-  for (int i = 0; i < 8; ++i) {  // K, channel 0: a run of 16
-    EXPECT_EQ(std::to_integer<int>(head[size(i)]), i | (i + 8) << 4);
-  }
-  const std::size_t row = layout.key_bytes();
-  for (int i = 0; i < 16; ++i) EXPECT_EQ(std::to_integer<int>(head[row + size(i)]), i | i << 4);
-  for (int i = 0; i < 8; ++i) {
-    EXPECT_EQ(std::to_integer<int>(head[row + 16 + size(i)]), i | (i + 8) << 4);
-  }
-  EXPECT_EQ(half_at(head, row + layout.value_code_bytes()), float_to_half(1.0F));
-  EXPECT_EQ(half_at(head, row + layout.value_code_bytes() + 2), float_to_half(-4.0F));
+  const auto word = [&](std::size_t at) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, head.data() + at, 4);
+    return bits;
+  };
+  // Elements 0, 2, 4, 6 in the low half, 1, 3, 5, 7 in the high one.
+  EXPECT_EQ(word(0), 0x75316420U);
+  EXPECT_EQ(word(4), 0xFFFFFFFFU);
+  EXPECT_EQ(word(8), 0U);
+  EXPECT_EQ(word(size(4 * 16 * 4)), 0x00010000U) << "channels 32 and 33 alone";
+  EXPECT_EQ(layout.key_code_bytes(), size(5 * 16 * 4));
+  EXPECT_EQ(half_at(head, layout.key_code_bytes()), float_to_half(1.0F));
+  const std::size_t v = layout.key_bytes();
+  EXPECT_EQ(word(v), 0x75316420U);
+  EXPECT_EQ(word(v + 4), 0xFFFFFFFFU);
+  EXPECT_EQ(word(v + size(34 * 4)), 0x75316420U) << "slots 8 to 15";
+  // Two runs: 16 scales and 16 minima each.
+  const std::size_t pairs = v + layout.value_code_bytes();
+  EXPECT_EQ(half_at(head, pairs + 2 * 3), float_to_half(1.0F));
+  EXPECT_EQ(half_at(head, pairs + 2 * 16 + 2 * 3), 0);
+  EXPECT_EQ(half_at(head, pairs + 4 * 16 + 2 * 3), float_to_half(2.0F));
+  EXPECT_EQ(half_at(head, pairs + 6 * 16 + 2 * 3), float_to_half(-30.0F));
   const Head out = decode(layout, head, 16);
   EXPECT_EQ(out.values, values);
   EXPECT_EQ(out.keys, keys);
 }
 
-TEST(KvPageCodec, PlacesOfNibblesAreEachTakenOnce) {
-  for (const int n : {2, 8, 16, 24, 30, 32, 34, 48, 64, 80, 100, 256}) {
-    std::vector<int> taken(size(n));
-    for (int i = 0; i < n; ++i) {
-      const FourBitPlace place = four_bit_place(i, n);
-      ASSERT_LT(place.byte, size(n / 2));
-      ++taken[place.byte * 2 + (place.shift == 4 ? 1 : 0)];
+TEST(KvPageCodec, BytesTooLieInPairs) {
+  const KvPageLayout layout{1, 1, 4, 16, KvFormat::kInt8};
+  std::vector<float> keys(size(4 * 16)), values(size(4 * 16));
+  for (int d = 0; d < 4; ++d) {
+    keys[size(d * 16)] = static_cast<float>(d + 1);
+    keys[size(d * 16 + 1)] = 255.0F;
+  }
+  const auto head = encode(layout, keys, values, 16);
+  const int want[] = {1, 3, 2, 4};
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(std::to_integer<int>(head[size(i)]), want[i]);
+}
+
+TEST(KvPageCodec, PlacesOfCodesAreEachTakenOnce) {
+  for (const int bits : {4, 8}) {
+    for (const int depth : {8, 16, 32, 80, 256}) {
+      constexpr int kColumns = 24;
+      std::vector<int> taken(size(depth * kColumns));
+      for (int i = 0; i < depth * kColumns; ++i) {
+        const CodePlace place = code_place(bits, i / kColumns, i % kColumns, kColumns);
+        const std::size_t code = place.byte * size(8 / bits) + size(place.shift / bits);
+        ASSERT_LT(code, taken.size());
+        ++taken[code];
+      }
+      EXPECT_EQ(taken, std::vector<int>(taken.size(), 1)) << bits << " " << depth;
     }
-    EXPECT_EQ(taken, std::vector<int>(size(n), 1)) << n;
   }
 }
 
@@ -123,7 +160,7 @@ void expect_bounded(const KvPageLayout& layout, const Head& in, int filled) {
   const auto head = encode(layout, in.keys, in.values, filled);
   const Head out = decode(layout, head, filled);
   for (int d = 0; d < layout.head_dim; ++d) {
-    const float scale = half_to_float(half_at(head, layout.key_code_bytes() + 4 * size(d)));
+    const float scale = half_to_float(half_at(head, layout.key_code_bytes() + 2 * size(d)));
     for (int slot = 0; slot < layout.page_tokens; ++slot) {
       const std::size_t k = size(d * layout.page_tokens + slot);
       const std::size_t v = size(slot * layout.head_dim + d);
@@ -132,9 +169,9 @@ void expect_bounded(const KvPageLayout& layout, const Head& in, int filled) {
         ASSERT_EQ(out.values[v], 0.0F);
         continue;
       }
-      const std::size_t pair = size(slot * layout.value_runs() + d / kValueScaleRun);
+      const std::size_t at = size(d / kValueScaleRun * 2 * layout.page_tokens + slot);
       const float value_scale =
-          half_to_float(half_at(head, layout.key_bytes() + layout.value_code_bytes() + 4 * pair));
+          half_to_float(half_at(head, layout.key_bytes() + layout.value_code_bytes() + 2 * at));
       ASSERT_LE(std::fabs(out.keys[k] - in.keys[k]), 0.5F * scale + 3e-7F * std::fabs(in.keys[k]));
       ASSERT_LE(std::fabs(out.values[v] - in.values[v]),
                 0.5F * value_scale + 3e-7F * std::fabs(in.values[v]));
@@ -144,7 +181,7 @@ void expect_bounded(const KvPageLayout& layout, const Head& in, int filled) {
 
 TEST(KvPageCodec, ErrorIsAtMostHalfAStep) {
   unsigned seed = 0;
-  for (const int head_dim : {64, 80, 96, 128, 256, 2, 34}) {
+  for (const int head_dim : {64, 80, 96, 128, 256, 2, 3, 34}) {
     for (const int page_tokens : {16, 32, 64}) {
       for (const KvFormat format : {KvFormat::kInt8, KvFormat::kK8V4, KvFormat::kInt4}) {
         for (const int filled : {1, 2, 7, page_tokens - 1, page_tokens}) {
@@ -197,8 +234,8 @@ TEST(KvPageCodec, TheMinimumSurvivesEveryEncoding) {
     const KvPageLayout to = int8.in(format);
     const auto again = encode(to, decoded.keys, decoded.values, 32);
     for (std::size_t d = 0; d < 64; ++d) {
-      ASSERT_EQ(half_at(again, to.key_code_bytes() + 4 * d + 2),
-                half_at(first, int8.key_code_bytes() + 4 * d + 2));
+      ASSERT_EQ(half_at(again, to.key_code_bytes() + 2 * (64 + d)),
+                half_at(first, int8.key_code_bytes() + 2 * (64 + d)));
     }
   }
 }

@@ -15,6 +15,7 @@
 
 #include "kernels/avx2/lanes.h"
 #include "kernels/generic/attention_codes.h"
+#include "kernels/generic/attention_factors.h"
 #include "kernels/generic/attention_item.h"
 #include "kernels/generic/attention_merge.h"
 #include "kernels/generic/attention_products.h"

@@ -19,18 +19,6 @@ struct Lanes {
   static Floats load_half(const std::uint16_t* x) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
   }
-  /// Eight 8-bit codes.
-  static Floats load_bytes(const std::byte* codes) { return _mm256_cvtepi32_ps(widen(codes)); }
-  /// code * scale + minimum of the low or the high halves of 8 bytes.
-  static Floats load_nibbles(const std::byte* codes, bool high, Floats scale, Floats minimum) {
-    const __m256i code = high ? _mm256_srli_epi32(widen(codes), 4)
-                              : _mm256_and_si256(widen(codes), _mm256_set1_epi32(15));
-    return _mm256_fmadd_ps(_mm256_cvtepi32_ps(code), scale, minimum);
-  }
-  /// The same: half 0 of a run of 16 is the low halves of its 8 bytes, half 1 the high ones.
-  static Floats load_short_nibbles(const std::byte* codes, int half, Floats scale, Floats minimum) {
-    return load_nibbles(codes, half != 0, scale, minimum);
-  }
   static void store(float* to, Floats x) { _mm256_storeu_ps(to, x); }
   static void store_half(std::uint16_t* to, Floats x) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
@@ -89,9 +77,35 @@ struct Lanes {
   /// a * b - c in even lanes, a * b + c in odd ones.
   static Floats fma_alternate(Floats a, Floats b, Floats c) { return _mm256_fmaddsub_ps(a, b, c); }
 
- private:
-  static __m256i widen(const std::byte* bytes) {
-    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes)));
+  static constexpr int kMostSums = 8;  ///< of integer products that registers hold at once
+  using Words = __m256i;
+  static Words zero_words() { return _mm256_setzero_si256(); }
+  static Words load_words(const std::byte* x) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
+  }
+  /// Pair kPair of a word's codes as two 16-bit numbers.
+  template <int kBits, int kPair>
+  static Words code_pair(Words words) {
+    const __m256i mask = _mm256_set1_epi16((1 << kBits) - 1);
+    if constexpr (kPair == 0) return _mm256_and_si256(words, mask);
+    const __m256i moved = _mm256_srli_epi16(words, kBits * kPair);
+    if constexpr ((kPair + 1) * kBits == 16) return moved;
+    return _mm256_and_si256(moved, mask);
+  }
+  static Words set_pair(const std::int16_t* factors) {
+    std::int32_t both;
+    std::memcpy(&both, factors, sizeof(both));
+    return _mm256_set1_epi32(both);
+  }
+  /// sum + a0 * b0 + a1 * b1 over the two halves of each lane.
+  static Words add_pair_products(Words sum, Words a, Words b) {
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
+  }
+  static Floats to_floats(Words x) { return _mm256_cvtepi32_ps(x); }
+  /// Two vectors as 16-bit integers, rounded to nearest even.
+  static void store_factors(std::int16_t* to, Floats low, Floats high) {
+    const __m256i mixed = _mm256_packs_epi32(_mm256_cvtps_epi32(low), _mm256_cvtps_epi32(high));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permute4x64_epi64(mixed, 0xd8));
   }
 };
 

@@ -19,23 +19,6 @@ struct Lanes {
   static Floats load_half(const std::uint16_t* x) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)));
   }
-  /// Sixteen 8-bit codes.
-  static Floats load_bytes(const std::byte* codes) { return _mm512_cvtepi32_ps(widen(codes)); }
-  /// code * scale + minimum of the low or the high halves of 16 bytes: a permutation looks the
-  /// result up among the 16 that there are.
-  static Floats load_nibbles(const std::byte* codes, bool high, Floats scale, Floats minimum) {
-    // A rotation, since only the low 4 bits of an index count and clang would turn a shift into
-    // three instructions before the widening.
-    const __m512i index = high ? _mm512_ror_epi32(widen(codes), 4) : widen(codes);
-    return _mm512_permutexvar_ps(index, _mm512_fmadd_ps(all_nibbles(), scale, minimum));
-  }
-  /// The same of the low halves of 8 bytes, then of their high halves.
-  static Floats load_short_nibbles(const std::byte* codes, int, Floats scale, Floats minimum) {
-    const __m128i twice = _mm_castpd_si128(_mm_loaddup_pd(reinterpret_cast<const double*>(codes)));
-    const __m512i shift = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4);
-    return _mm512_permutexvar_ps(_mm512_srlv_epi32(_mm512_cvtepu8_epi32(twice), shift),
-                                 _mm512_fmadd_ps(all_nibbles(), scale, minimum));
-  }
   static void store(float* to, Floats x) { _mm512_storeu_ps(to, x); }
   static void store_half(std::uint16_t* to, Floats x) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
@@ -92,12 +75,36 @@ struct Lanes {
   /// a * b - c in even lanes, a * b + c in odd ones.
   static Floats fma_alternate(Floats a, Floats b, Floats c) { return _mm512_fmaddsub_ps(a, b, c); }
 
- private:
-  static __m512i widen(const std::byte* bytes) {
-    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
+  static constexpr int kMostSums = 24;  ///< of integer products that registers hold at once
+  using Words = __m512i;
+  static Words zero_words() { return _mm512_setzero_si512(); }
+  static Words load_words(const std::byte* x) { return _mm512_loadu_si512(x); }
+  /// Pair kPair of a word's codes as two 16-bit numbers.
+  template <int kBits, int kPair>
+  static Words code_pair(Words words) {
+    const __m512i mask = _mm512_set1_epi16((1 << kBits) - 1);
+    if constexpr (kPair == 0) return _mm512_and_si512(words, mask);
+    const __m512i moved = _mm512_srli_epi16(words, kBits * kPair);
+    if constexpr ((kPair + 1) * kBits == 16) return moved;
+    return _mm512_and_si512(moved, mask);
   }
-  static Floats all_nibbles() {
-    return _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  static Words set_pair(const std::int16_t* factors) {
+    std::int32_t both;
+    std::memcpy(&both, factors, sizeof(both));
+    return _mm512_set1_epi32(both);
+  }
+  /// sum + a0 * b0 + a1 * b1 over the two halves of each lane.
+  static MEMDECAY_INLINE Words add_pair_products(Words sum, Words a, Words b) {
+    // Not the intrinsic: clang 19 takes it apart into a product and a sum to shorten chains.
+    asm("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
+  }
+  static Floats to_floats(Words x) { return _mm512_cvtepi32_ps(x); }
+  /// Two vectors as 16-bit integers, rounded to nearest even.
+  static void store_factors(std::int16_t* to, Floats low, Floats high) {
+    const __m512i mixed = _mm512_packs_epi32(_mm512_cvtps_epi32(low), _mm512_cvtps_epi32(high));
+    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    _mm512_storeu_si512(to, _mm512_permutexvar_epi64(order, mixed));
   }
 };
 

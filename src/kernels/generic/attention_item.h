@@ -1,13 +1,14 @@
 // Attention of one item: tiles one after another, blocks of query rows within a tile.
 //
-// Few query rows (up to two blocks: decode) read pages as they lie: tiles of fp16 pages, tiles of
-// one quantized form, and tiles of mixed forms page by page. More rows share a tile that is widened
-// once into panels in scratch, as do fp32 pages, quantized pages of 16 slots and odd head sizes.
-// All give the same bits; see attention_products.h and attention_codes.h. Included inside a target
-// region.
+// Tiles of fp16 pages are read as they lie by few query rows (up to two blocks: decode). More rows
+// share a tile that is widened once into panels in scratch, as are fp32 pages, fp16 pages that
+// stand beside quantized ones, and everything where heads have an odd size: the same bits. Quantized
+// pages are read as they lie, by integer products, however many rows there are; see
+// attention_factors.h. Included inside a target region.
 #pragma once
 
 #include "kernels/generic/attention_codes.h"
+#include "kernels/generic/attention_factors.h"
 #include "kernels/generic/attention_products.h"
 #include "kernels/generic/attention_tile.h"
 #include "kernels/generic/attention_widen.h"
@@ -33,12 +34,12 @@ struct AttentionScratch {
   BlockSoftmax* softmax = nullptr;
   float* scores = nullptr;    ///< [16][kAttentionTileSlots]
   float* q = nullptr;         ///< [query rows][kQueryStride]
+  float* units = nullptr;     ///< the same, each row's largest number kMostFactor
+  float* largest = nullptr;   ///< [query rows]: the largest |q| of each
   float* tile_max = nullptr;  ///< [kMaxItemTiles][query rows]: running maximum after each tile
   float* k_panels = nullptr;  ///< [kAttentionTileSlots / panel width][head_dim][panel width]
   float* v_panels = nullptr;  ///< [head_dim / panel width][kAttentionTileSlots][panel width]
-  /// In tiles that are not widened, the places of the panels hold pairs of scale and minimum.
-  float* key_pairs() const { return k_panels; }    ///< [pages][head_dim][2]
-  float* value_pairs() const { return v_panels; }  ///< [kAttentionTileSlots][runs][2]
+  CodedTile<L> coded;
   float* out = nullptr;  ///< [query rows][padded head_dim], where args.out will not do
   std::size_t bytes = 0;
 
@@ -46,7 +47,8 @@ struct AttentionScratch {
     return round_up(static_cast<std::size_t>(head_dim), kPanelWidth);
   }
 
-  AttentionScratch(std::byte* base, int head_dim, int query_rows) {
+  AttentionScratch(std::byte* base, const KvPageLayout& layout, int query_rows) {
+    const int head_dim = layout.head_dim;
     const std::size_t rows = static_cast<std::size_t>(query_rows);
     const auto take = [&](std::size_t size) {
       std::byte* start = base == nullptr ? nullptr : base + bytes;
@@ -59,10 +61,13 @@ struct AttentionScratch {
     softmax = reinterpret_cast<BlockSoftmax*>(take(sizeof(BlockSoftmax)));
     scores = floats(std::size_t{16} * kAttentionTileSlots);
     q = floats(rows * kQueryStride);
+    units = floats(rows * kQueryStride);
+    largest = floats(rows);
     tile_max = floats(std::size_t{kMaxItemTiles} * rows + L::kWidth);
     k_panels = floats(std::size_t{kAttentionTileSlots} * static_cast<std::size_t>(head_dim));
     v_panels = floats(std::size_t{kAttentionTileSlots} * padded(head_dim));
     out = floats(rows * padded(head_dim));
+    coded = CodedTile<L>(floats, layout);
   }
 };
 
@@ -75,9 +80,11 @@ class AttentionItem {
         forms_(args),
         query_rows_(args.rows * args.group),
         blocks_((query_rows_ + L::kMaxRows - 1) / L::kMaxRows),
-        scratch_(args.scratch, args.layout->head_dim, query_rows_) {
+        scratch_(args.scratch, *args.layout, query_rows_) {
     const bool whole_vectors = layout_.head_dim % L::kWidth == 0;
-    always_panels_ = blocks_ > 2 || !whole_vectors;
+    reads_halves_ = blocks_ <= 2 && whole_vectors;
+    // The same heads for every width of vectors.
+    reads_codes_ = layout_.head_dim % 16 == 0;
     out_ = whole_vectors ? args.out : scratch_.out;
     out_stride_ = whole_vectors ? layout_.head_dim
                                 : static_cast<std::ptrdiff_t>(scratch_.padded(layout_.head_dim));
@@ -113,6 +120,8 @@ class AttentionItem {
         std::memcpy(scratch_.q + r * kQueryStride,
                     args_.q + row * args_.q_stride + head * layout_.head_dim,
                     static_cast<std::size_t>(layout_.head_dim) * sizeof(float));
+        std::fill_n(scratch_.q + r * kQueryStride + layout_.head_dim, kQueryStride - kMaxFastHeadDim,
+                    0.0f);
       }
     }
     std::fill_n(args_.max, query_rows_, -std::numeric_limits<float>::infinity());
@@ -142,32 +151,33 @@ class AttentionItem {
 
   /// How a tile is read.
   enum class Path {
-    kPanels,  ///< widened first
-    kHalves,  ///< all pages fp16
-    kCodes,   ///< some pages quantized
+    kHalves,  ///< all pages are fp16, as they lie
+    kPanels,  ///< all pages are widened
+    kCodes,   ///< some pages are codes, as they lie; others are widened
   };
 
-  Path path_of(const AttentionTile& tile) const {
-    if (always_panels_) return Path::kPanels;
-    bool halves = true;
+  Path path_of(const AttentionTile& tile) {
+    bool halves = reads_halves_;
+    bool codes = false;
     for (int p = 0; p < tile.pages; ++p) {
-      if (tile.format[p] == KvFormat::kF32) return Path::kPanels;
       halves = halves && tile.format[p] == KvFormat::kF16;
+      is_coded_[p] = reads_codes_ && is_quantized(tile.format[p]);
+      codes = codes || is_coded_[p];
     }
-    if (halves) return Path::kHalves;
-    return tile.page_slots >= kChunk && layout_.head_dim % 16 == 0 ? Path::kCodes : Path::kPanels;
+    return halves ? Path::kHalves : codes ? Path::kCodes : Path::kPanels;
   }
 
   void attend_tile(const AttentionTile& tile, int tile_number) {
     bool first = true;
+    lines_ = {};
     for (int number = 0; number < blocks_; ++number) {
       const Block block = cut_block(tile, number);
       if (!block.any) continue;
       if (first) {
         path_ = path_of(tile);
-        if (path_ == Path::kPanels) widen_tile(tile);
-        if (path_ == Path::kCodes) widen_key_pairs(tile);
-        value_pairs_wide_ = false;
+        if (path_ != Path::kHalves) widen_tile(tile);
+        if (path_ == Path::kCodes) read_key_codes(tile, block);
+        value_codes_read_ = false;
         first = false;
       }
       attend_block(tile, block, tile_number, std::make_integer_sequence<int, L::kMaxRows>());
@@ -189,7 +199,7 @@ class AttentionItem {
     mask_block(tile, block);
     BlockSoftmax& state = *scratch_.softmax;
     load_state(block, state);
-    softmax_tile<L>(scratch_.scores, kRows, state);
+    softmax_tile<L>(scratch_.scores, kRows, state, [&] { lines_.step(kSoftmaxSteps); });
     store_state(tile, block, tile_number, state);
     ValueProduct product;
     product.weights = scratch_.scores;
@@ -207,7 +217,7 @@ class AttentionItem {
     } else if (path_ == Path::kHalves) {
       add_pages<kRows, kColumnVectors<kRows>>(tile, product, 0);
     } else {
-      add_forms<kRows>(tile, product);
+      add_forms<kRows>(tile, block, product, state);
     }
   }
 
@@ -223,10 +233,10 @@ class AttentionItem {
   void score_block(const AttentionTile& tile, const Block& block) {
     const float* q = scratch_.q + block.first * kQueryStride;
     constexpr int kVectors = L::slot_vectors(kRows);
-    if (path_ == Path::kCodes) return score_forms<kRows>(tile, block, q);
-    const bool panels = path_ == Path::kPanels;
+    const bool panels = path_ != Path::kHalves;
     const int step = (panels ? 2 : kVectors) * L::kWidth;
     for (int slot = 0; slot < kAttentionTileSlots; slot += step) {
+      if (path_ == Path::kCodes && all_coded(tile, slot, step)) continue;
       if (!any_visible(tile, block, slot, step)) {
         fill_scores(kRows, slot, step);
       } else if (panels) {
@@ -240,76 +250,106 @@ class AttentionItem {
         score_pages<L, kRows, kVectors, 64>(tile, slot, layout_.head_dim, q, scratch_.scores);
       }
     }
+    if (path_ == Path::kCodes) score_codes<kRows>(tile, block, q);
   }
+
+  /// Steps of LineQueue: reading a page's scales, a row of softmax.
+  static constexpr int kReadSteps = 3;
+  static constexpr int kSoftmaxSteps = 4;
+
+  /// Blocks of columns of one step of a product of codes.
+  template <int kRows>
+  static constexpr int kBlocks = 4 * kRows <= L::kMostSums ? 2 : 1;
 
   template <int kRows>
-  void score_forms(const AttentionTile& tile, const Block& block, const float* q) {
-    constexpr int kVectors = L::slot_vectors(kRows);
-    constexpr int kNarrow = std::min(kVectors, kChunk / L::kWidth);
-    if (tile.uniform) {
-      if (key_bits(tile.format[0]) == 8) {
-        score_steps<ByteCodes<L>, kRows, kVectors>(tile, block, q, 0, tile.pages);
-      } else {
-        score_steps<NibbleCodes<L>, kRows, kVectors>(tile, block, q, 0, tile.pages);
-      }
-      return;
-    }
+  void score_codes(const AttentionTile& tile, const Block& block, const float* q) {
+    CodedTile<L>& coded = scratch_.coded;
+    const int span = std::min(2 * L::kWidth, tile.page_slots);
+    coded.make_key_factors(tile.pages, is_coded_, kRows, q,
+                           scratch_.units + block.first * kQueryStride,
+                           scratch_.largest + block.first, kQueryStride, lines_);
+    CodeProduct product;
+    product.factor_stride = coded.key_factor_stride();
+    product.word_stride = 4 * tile.page_slots;
+    product.out_stride = kAttentionTileSlots;
     for (int p = 0; p < tile.pages; ++p) {
-      switch (key_bits(tile.format[p])) {
-        case 16:
-          score_steps<HalfCodes<L>, kRows, kNarrow>(tile, block, q, p, p + 1);
-          break;
-        case 8:
-          score_steps<ByteCodes<L>, kRows, kNarrow>(tile, block, q, p, p + 1);
-          break;
-        default:
-          score_steps<NibbleCodes<L>, kRows, kNarrow>(tile, block, q, p, p + 1);
+      if (!is_coded_[p]) continue;
+      const int bits = key_bits(tile.format[p]);
+      if (bits != product.bits) multiply_all<kRows>(product);
+      product.bits = bits;
+      product.words_of_depth = code_words(bits, layout_.head_dim);
+      for (int slot = 0; slot < tile.page_slots; slot += span) {
+        const int at = p * tile.page_slots + slot;
+        if (block.visible[p].begin >= slot + span || block.visible[p].end <= slot) {
+          fill_scores(kRows, at, span);
+          continue;
+        }
+        const int b = product.blocks++;
+        product.words[b][0] = tile.keys[p] + 4 * slot;
+        product.factors[b] = coded.key_factors(p);
+        product.steps[b] = coded.key_steps(p);
+        product.bases[b] = coded.key_bases(p);
+        product.out[b] = scratch_.scores + at;
+        product.first_vector_only[b] = span <= L::kWidth;
+        if (product.blocks == kBlocks<kRows>) multiply_all<kRows>(product);
       }
     }
+    multiply_all<kRows>(product);
   }
 
-  /// Pages [begin, end) of the tile, which are of one form.
-  template <typename Codes, int kRows, int kVectors>
-  void score_steps(const AttentionTile& tile, const Block& block, const float* q, int begin,
-                   int end) {
-    constexpr int kSpan = kVectors * L::kWidth;
-    constexpr int kWhole = std::max(kSpan, kChunk);
-    const int first_step = begin * tile.page_slots / kSpan;
-    const int steps = end * tile.page_slots / kSpan - first_step;
-    ValueLines lines = lines_of(tile, begin, end);
-    const int all_lines = block.first == 0 ? lines.end : 0;
-    CodedKeys keys;
-    keys.row_bytes = tile.page_slots * Codes::kBits / 8;
-    keys.lines = &lines;
-    for (int i = 0; i < steps; ++i) {
-      const int slot = (first_step + i) * kSpan;
-      if (!any_visible(tile, block, slot / kWhole * kWhole, kWhole)) {
-        fill_scores(kRows, slot, kSpan);
-        continue;
-      }
-      const StepPlace place = place_of_step<L, Codes, kVectors>(first_step + i);
-      for (int c = 0; c < kWhole / kChunk; ++c) {
-        const int at = (place.chunk + c) * kChunk;
-        const int page = at / tile.page_slots;
-        keys.codes[c] = tile.keys[page] + at % tile.page_slots * Codes::kBits / 8 + place.byte;
-        keys.pairs[c] = scratch_.key_pairs() + std::ptrdiff_t{page} * 2 * layout_.head_dim;
-      }
-      lines.begin = all_lines * i / steps;
-      lines.end = all_lines * (i + 1) / steps;
-      score_codes<L, Codes, kRows, kVectors>(keys, layout_.head_dim, q,
-                                             scratch_.scores + place.element);
+  /// Takes the product's blocks, which are of one kind, and leaves none.
+  template <int kRows>
+  void multiply_all(CodeProduct& product) {
+    if (product.blocks == 0) return;
+    const bool bytes = product.bits == 8;
+    if (product.blocks == kBlocks<kRows>) {
+      bytes ? multiply_codes<L, 8, kRows, kBlocks<kRows>>(product, lines_)
+            : multiply_codes<L, 4, kRows, kBlocks<kRows>>(product, lines_);
+    } else {
+      bytes ? multiply_codes<L, 8, kRows, 1>(product, lines_)
+            : multiply_codes<L, 4, kRows, 1>(product, lines_);
     }
+    product.blocks = 0;
   }
 
-  /// The values of pages [begin, end), which are of one form.
-  ValueLines lines_of(const AttentionTile& tile, int begin, int end) const {
-    const int form = PageForms::index(tile.format[begin]);
-    ValueLines lines;
-    for (int p = begin; p < end; ++p)
-      lines.values[p - begin] = tile.keys[p] + forms_.key_bytes[form];
-    while ((1 << lines.pages_shift) < end - begin) ++lines.pages_shift;
-    lines.end = (forms_.value_bytes[form] + 63) / 64 * (end - begin);
-    return lines;
+  /// Columns of one step of a product of codes for so many rows.
+  static int span_of(int rows) { return (4 * rows <= L::kMostSums ? 4 : 2) * L::kWidth; }
+
+  /// From here to the softmax, memory is asked for the tile's values.
+  void ask_for_values(const AttentionTile& tile, const Block& block) {
+    int bytes = 0;
+    for (int p = 0; p < tile.pages && block.first == 0; ++p) {
+      bytes = std::max(bytes, forms_.value_bytes[PageForms::index(tile.format[p])]);
+    }
+    const int words = kAttentionTileSlots / span_of(block.rows) *
+                      code_words(key_bits(tile.format[0]), layout_.head_dim);
+    ask_for(tile.values, tile, bytes,
+            words + tile.pages * (kReadSteps + block.rows) + block.rows * kSoftmaxSteps);
+  }
+
+  /// From here to the tile's end, for the next tile's keys.
+  void ask_for_next_keys(const AttentionTile& tile, int rows, int bytes) {
+    const int span = span_of(rows);
+    const int words = tile.pages * ((layout_.head_dim + span - 1) / span) *
+                      code_words(value_bits(tile.format[0]), tile.page_slots);
+    ask_for(tile.next_keys, tile, bytes,
+            words + tile.pages * kReadSteps + layout_.value_runs() * rows);
+  }
+
+  /// The first bytes of pages, spread over steps of work.
+  void ask_for(const std::byte* const* pages, const AttentionTile& tile, int bytes, int steps) {
+    lines_ = {};
+    lines_.pages = pages;
+    while ((1 << lines_.pages_shift) < tile.pages) ++lines_.pages_shift;
+    lines_.end = (bytes + 63) / 64 * tile.pages;
+    lines_.spread_over(steps);
+  }
+
+  bool all_coded(const AttentionTile& tile, int slot, int count) const {
+    for (int p = slot / tile.page_slots; p * tile.page_slots < slot + count; ++p) {
+      if (!is_coded_[p]) return false;
+    }
+    return true;
   }
 
   /// Whether some row of the block sees one of the slots [slot, slot + count) of the tile.
@@ -409,64 +449,75 @@ class AttentionItem {
     if constexpr (kVectors > 1) add_pages<kRows, kVectors / 2>(tile, product, column);
   }
 
-  /// Runs of pages of one form, one after the other.
+  /// Runs of pages whose values have as many bits.
   template <int kRows>
-  void add_forms(const AttentionTile& tile, ValueProduct product) {
-    constexpr int kVectors = kColumnVectors<kRows>;
-    if (!value_pairs_wide_) widen_value_pairs(tile);
-    value_pairs_wide_ = true;
+  void add_forms(const AttentionTile& tile, const Block& block, ValueProduct product,
+                 const BlockSoftmax& state) {
+    CodedTile<L>& coded = scratch_.coded;
+    ask_for_next_keys(tile, kRows, product.prefetch_bytes > 0 ? tile.next_key_bytes : 0);
+    if (!value_codes_read_) read_value_codes(tile);
+    value_codes_read_ = true;
+    typename CodedTile<L>::PageMask seen[kRows];
+    find_seen_pages(tile, block, seen);
     for (int p = 0; p < tile.pages; p = product.page_end) {
       product.page_begin = p;
       product.page_end = p + 1;
-      const KvFormat format = tile.format[p];
-      while (product.page_end < tile.pages && tile.format[product.page_end] == format) {
-        ++product.page_end;
+      const auto kind = [&](int page) { return is_coded_[page] ? value_bits(tile.format[page]) : 0; };
+      while (product.page_end < tile.pages && kind(product.page_end) == kind(p)) ++product.page_end;
+      if (!is_coded_[p]) {
+        add_panels<kRows>(tile, product);
+        product.decay = kNoDecay;
+        continue;
       }
-      const int bits = value_bits(format);
-      if (bits == 16) {
-        add_pages<kRows, kVectors>(tile, product, 0);
-      } else if (bits == 8) {
-        add_codes<ByteCodes<L>, kRows, kVectors>(tile, product, layout_.head_dim, 0);
-      } else {
-        const int whole = layout_.head_dim / kChunk * kChunk;
-        add_codes<NibbleCodes<L>, kRows, kVectors>(tile, product, whole, 0);
-        if (whole < layout_.head_dim) add_short_run<kRows>(tile, product, whole);
-      }
+      coded.make_value_factors(p, product.page_end, kRows, product.weights, state.peak, seen,
+                               lines_);
+      coded.add_minima(kRows, product.decay, product.out, product.out_stride);
       product.decay = kNoDecay;
+      add_codes<kRows>(tile, product);
     }
   }
 
-  CodedValues coded_values(const AttentionTile& tile, const ValueProduct& product) const {
-    const KvPageLayout& form = forms_.layout[PageForms::index(tile.format[product.page_begin])];
-    CodedValues coded;
-    coded.offset = static_cast<std::ptrdiff_t>(form.key_bytes());
-    coded.row_bytes = form.head_dim * value_bits(form.format) / 8;
-    coded.runs = form.value_runs();
-    coded.pairs = scratch_.value_pairs();
-    return coded;
-  }
-
-  /// Columns [column, head_dim), as many at once as registers allow, then the rest.
-  template <typename Codes, int kRows, int kVectors>
-  void add_codes(const AttentionTile& tile, const ValueProduct& product, int head_dim, int column) {
-    constexpr int kSpan = kVectors * L::kWidth;
-    const CodedValues coded = coded_values(tile, product);
-    for (; column + kSpan <= head_dim; column += kSpan) {
-      add_values_of_codes<L, Codes, kRows, kVectors>(
-          tile, product, coded, place_of_step<L, Codes, kVectors>(column / kSpan));
+  void find_seen_pages(const AttentionTile& tile, const Block& block,
+                       typename CodedTile<L>::PageMask* seen) const {
+    if (tile.all_visible(block.low, args_.window) && tile.all_visible(block.high, args_.window)) {
+      std::fill_n(seen, block.rows, (1U << tile.pages) - 1);
+      return;
     }
-    constexpr int kLeast = Codes::kBits == 4 ? 2 : 16 / L::kWidth;
-    if constexpr (kVectors > kLeast) {
-      if (column < head_dim) add_codes<Codes, kRows, kVectors / 2>(tile, product, head_dim, column);
+    for (int r = 0; r < block.rows; ++r) {
+      const Position position = args_.positions[(block.first + r) / args_.group];
+      seen[r] = 0;
+      for (int p = 0; p < tile.pages; ++p) {
+        if (tile.visible(p, position, position, args_.window).end > 0) seen[r] |= 1U << p;
+      }
     }
   }
 
-  /// The last 16 columns, in a row of codes that ends with a short run.
+  /// Pages of codes of as many bits; those that nobody sees are passed over.
   template <int kRows>
-  void add_short_run(const AttentionTile& tile, const ValueProduct& product, int column) {
-    const StepPlace place{column / kChunk, 0, column};
-    add_values_of_codes<L, ShortNibbleCodes<L>, kRows, 16 / L::kWidth>(
-        tile, product, coded_values(tile, product), place);
+  void add_codes(const AttentionTile& tile, const ValueProduct& values) {
+    const CodedTile<L>& coded = scratch_.coded;
+    int begin = values.page_begin, end = values.page_end;
+    while (begin < end && values.visible[begin].end == 0) ++begin;
+    while (begin < end && values.visible[end - 1].end == 0) --end;
+    if (begin == end) return;
+    CodeProduct product;
+    product.bits = value_bits(tile.format[begin]);
+    product.pages = end - begin;
+    product.words_of_depth = code_words(product.bits, tile.page_slots);
+    product.word_stride = 4 * layout_.head_dim;
+    product.factor_stride = kAttentionTileSlots;
+    product.out_stride = values.out_stride;
+    for (int column = 0; column < layout_.head_dim; column += 2 * L::kWidth) {
+      const int run = column / kValueScaleRun;
+      const int b = product.blocks++;
+      for (int p = begin; p < end; ++p) product.words[b][p - begin] = tile.values[p] + 4 * column;
+      product.factors[b] = coded.value_factors(run, begin * tile.page_slots);
+      product.steps[b] = coded.value_steps(run);
+      product.out[b] = values.out + column;
+      product.first_vector_only[b] = column + L::kWidth >= layout_.head_dim;
+      if (product.blocks == kBlocks<kRows>) multiply_all<kRows>(product);
+    }
+    multiply_all<kRows>(product);
   }
 
   template <int kRows>
@@ -487,7 +538,7 @@ class AttentionItem {
 
   void widen_tile(const AttentionTile& tile) {
     for (int p = 0; p < tile.pages; ++p) {
-      if (tile.filled[p] == 0) continue;
+      if (tile.filled[p] == 0 || is_coded_[p]) continue;
       const PageWidening<L> page(forms_.layout[PageForms::index(tile.format[p])], tile.keys[p],
                                  p * tile.page_slots);
       page.keys_to(scratch_.k_panels);
@@ -495,23 +546,46 @@ class AttentionItem {
     }
   }
 
-  void widen_key_pairs(const AttentionTile& tile) {
+  // ---- codes
+
+  void read_key_codes(const AttentionTile& tile, const Block& block) {
+    ask_for_values(tile, block);
+    if (!units_made_) make_units();
+    units_made_ = true;
     for (int p = 0; p < tile.pages; ++p) {
+      if (!is_coded_[p]) continue;
       const KvPageLayout& form = forms_.layout[PageForms::index(tile.format[p])];
-      if (!is_quantized(form.format)) continue;
-      widen_pairs<L>(tile.keys[p] + form.key_code_bytes(), form.head_dim,
-                     scratch_.key_pairs() + std::ptrdiff_t{p} * 2 * form.head_dim);
+      scratch_.coded.read_keys(p, tile.keys[p] + form.key_code_bytes());
+      lines_.step(kReadSteps);
     }
   }
 
-  void widen_value_pairs(const AttentionTile& tile) {
+  void read_value_codes(const AttentionTile& tile) {
     for (int p = 0; p < tile.pages; ++p) {
+      if (!is_coded_[p]) continue;
       const KvPageLayout& form = forms_.layout[PageForms::index(tile.format[p])];
-      if (!is_quantized(form.format)) continue;
-      const int runs = form.value_runs();
-      widen_pairs<L>(tile.keys[p] + form.key_bytes() + form.value_code_bytes(),
-                     tile.filled[p] * runs,
-                     scratch_.value_pairs() + std::ptrdiff_t{p} * tile.page_slots * 2 * runs);
+      scratch_.coded.read_values(p, tile.keys[p] + form.key_bytes() + form.value_code_bytes(),
+                                 tile.filled[p]);
+      lines_.step(kReadSteps);
+    }
+  }
+
+  void make_units() {
+    for (int r = 0; r < query_rows_; ++r) {
+      const float* q = scratch_.q + std::ptrdiff_t{r} * kQueryStride;
+      float* units = scratch_.units + std::ptrdiff_t{r} * kQueryStride;
+      typename L::Floats most = L::zero();
+      for (int d = 0; d < layout_.head_dim; d += L::kWidth) {
+        const typename L::Floats x = L::load(q + d);
+        most = L::max(L::max(x, L::sub(L::zero(), x)), most);
+      }
+      const float largest = L::max_lane(most);
+      const bool counts = largest > kLeastFactor;
+      scratch_.largest[r] = counts ? largest : 0.0f;
+      const typename L::Floats factor = L::set(counts ? kMostFactor / largest : 0.0f);
+      for (int d = 0; d < layout_.head_dim + 16; d += L::kWidth) {
+        L::store(units + d, L::mul(L::load(q + d), factor));
+      }
     }
   }
 
@@ -562,9 +636,13 @@ class AttentionItem {
   int query_rows_;
   int blocks_;
   AttentionScratch<L> scratch_;
-  bool always_panels_ = false;
+  bool reads_halves_ = false;
+  bool reads_codes_ = false;
   Path path_ = Path::kPanels;
-  bool value_pairs_wide_ = false;
+  bool is_coded_[kMaxTilePages] = {};  ///< read as codes
+  LineQueue lines_;
+  bool units_made_ = false;
+  bool value_codes_read_ = false;
   float* out_ = nullptr;
   std::ptrdiff_t out_stride_ = 0;
   int tile_of_page_[kAttentionSegmentSlots / 16 + 1] = {};
@@ -576,7 +654,7 @@ std::size_t attention_scratch_bytes(const KvPageLayout& layout, int rows, int gr
   if (layout.head_dim > kMaxFastHeadDim) {
     return scalar_kernels().attention_scratch_bytes(layout, rows, group);
   }
-  return AttentionScratch<L>(nullptr, layout.head_dim, rows * group).bytes;
+  return AttentionScratch<L>(nullptr, layout, rows * group).bytes;
 }
 
 template <typename L>

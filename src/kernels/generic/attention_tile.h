@@ -41,8 +41,8 @@ struct AttentionTile {
   int page_slots = 0;  ///< slots of a page
   int first_page = 0;  ///< index in AttentionArgs::pages of page 0; may be negative
   const std::byte* keys[kMaxTilePages] = {};  ///< absent pages repeat a present one
-  KvFormat format[kMaxTilePages] = {};        ///< of the page whose keys stand there
-  bool uniform = true;                        ///< all pages of one form
+  const std::byte* values[kMaxTilePages] = {};
+  KvFormat format[kMaxTilePages] = {};  ///< of the page whose keys stand there
   Position first_position[kMaxTilePages] = {};
   int filled[kMaxTilePages] = {};                  ///< 0 where absent
   bool complete = true;                            ///< every slot of every page is filled
@@ -64,10 +64,10 @@ struct AttentionTile {
       if (p >= offset && page < args.page_count) {
         tile.keys[p] = forms.head(args.pages[page]);
         tile.format[p] = args.pages[page].format;
-        tile.uniform = tile.uniform && tile.format[p] == present.format;
         tile.first_position[p] = args.pages[page].first_position;
         tile.filled[p] = args.pages[page].filled;
       }
+      tile.values[p] = tile.keys[p] + forms.key_bytes[PageForms::index(tile.format[p])];
       tile.complete = tile.complete && tile.filled[p] == tile.page_slots;
     }
     index = tile.first_page + tile.pages;
@@ -107,17 +107,6 @@ struct AttentionTile {
     for (int line = offset; line < offset + share_bytes; line += 64) {
       MEMDECAY_UNROLL
       for (int p = 0; p < kPages; ++p) {
-        _mm_prefetch(reinterpret_cast<const char*>(next_keys[p] + line), _MM_HINT_T0);
-      }
-    }
-  }
-
-  /// The same for any number of pages.
-  MEMDECAY_INLINE void prefetch_coded_next(int slot, int share_bytes) const {
-    const int offset = slot * share_bytes;
-    if ((offset & 63) >= share_bytes) return;
-    for (int line = offset; line < offset + share_bytes; line += 64) {
-      for (int p = 0; p < pages; ++p) {
         _mm_prefetch(reinterpret_cast<const char*>(next_keys[p] + line), _MM_HINT_T0);
       }
     }

@@ -63,6 +63,7 @@ struct BlockSoftmax {
   alignas(64) float sum[16];
   alignas(64) float decay[16];  ///< 2^(max before - max after)
   alignas(64) float tile[16];   ///< the tile's maximum, then its sum
+  alignas(64) float peak[16];   ///< the tile's largest weight
 };
 
 template <typename L>
@@ -77,20 +78,23 @@ MEMDECAY_INLINE float tile_max(const float* scores) {
   return L::max_lane(L::max(L::max(max[0], max[1]), L::max(max[2], max[3])));
 }
 
-/// Turns scores [rows][kAttentionTileSlots] into weights 2^(score - max) in place.
-template <typename L>
-void softmax_tile(float* scores, int rows, BlockSoftmax& state) {
+/// Turns scores [rows][kAttentionTileSlots] into weights 2^(score - max) in place. Calls after_row()
+/// once a row.
+template <typename L, typename AfterRow>
+void softmax_tile(float* scores, int rows, BlockSoftmax& state, const AfterRow& after_row) {
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
   for (int r = 0; r < rows; ++r) state.tile[r] = tile_max<L>(scores + r * kAttentionTileSlots);
   alignas(64) float base[16];
   for (int r = 0; r < 16; r += L::kWidth) {
     const typename L::Floats before = L::load(state.max + r);
-    const typename L::Floats after = L::max(before, L::load(state.tile + r));
+    const typename L::Floats tile = L::load(state.tile + r);
+    const typename L::Floats after = L::max(before, tile);
     // A row that has seen nothing yet has weights 2^(-inf - 0) = 0.
     const typename L::Floats origin = L::replace_equal(after, after, kMinusInfinity, L::zero());
     L::store(base + r, origin);
     L::store(state.max + r, after);
     L::store(state.decay + r, exp2_nonpositive<L>(L::sub(before, origin)));
+    L::store(state.peak + r, exp2_nonpositive<L>(L::sub(tile, origin)));
   }
   for (int r = 0; r < rows; ++r) {
     float* row = scores + r * kAttentionTileSlots;
@@ -100,6 +104,7 @@ void softmax_tile(float* scores, int rows, BlockSoftmax& state) {
       L::store(row + i, exp2_nonpositive<L>(L::sub(L::load(row + i), origin)));
     }
     state.tile[r] = sum_tile<L>(row);
+    after_row();
   }
   for (int r = 0; r < 16; r += L::kWidth) {
     L::store(state.sum + r,

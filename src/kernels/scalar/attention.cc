@@ -23,13 +23,15 @@ float element(const std::byte* values, std::size_t i, KvFormat format) {
   return half_to_float(reinterpret_cast<const std::uint16_t*>(values)[i]);
 }
 
-/// Element `column` of a row of `length` codes whose scale and minimum lie at `pair`.
-float coded_element(const std::byte* row, int length, int column, int bits, const std::byte* pair) {
-  const auto* halves = reinterpret_cast<const std::uint16_t*>(pair);
-  const FourBitPlace place = bits == 4 ? four_bit_place(column, length)
-                                       : FourBitPlace{static_cast<std::size_t>(column), 0};
-  const int code = (std::to_integer<int>(row[place.byte]) >> place.shift) & ((1 << bits) - 1);
-  return static_cast<float>(code) * half_to_float(halves[0]) + half_to_float(halves[1]);
+int code_at(const std::byte* codes, int bits, int depth, int column, int columns) {
+  const CodePlace place = code_place(bits, depth, column, columns);
+  return (std::to_integer<int>(codes[place.byte]) >> place.shift) & ((1 << bits) - 1);
+}
+
+/// A code's number; its scale is one of `count`, and as many minima follow.
+float number_of(int code, const std::byte* scales, int count, int i) {
+  const auto* halves = reinterpret_cast<const std::uint16_t*>(scales);
+  return static_cast<float>(code) * half_to_float(halves[i]) + half_to_float(halves[count + i]);
 }
 
 /// One head of one layer in one page, whatever its form.
@@ -43,20 +45,17 @@ class PageHead {
   float key(int slot, int d) const {
     if (!is_quantized(layout_.format))
       return element(keys_, index_of(d, layout_.page_tokens, slot), layout_.format);
-    const int bits = key_bits(layout_.format);
-    return coded_element(keys_ + index_of(d, layout_.page_tokens * bits / 8, 0),
-                         layout_.page_tokens, slot, bits,
-                         keys_ + layout_.key_code_bytes() + index_of(d, 4, 0));
+    const int code = code_at(keys_, key_bits(layout_.format), d, slot, layout_.page_tokens);
+    return number_of(code, keys_ + layout_.key_code_bytes(), layout_.head_dim, d);
   }
 
   float value(int slot, int d) const {
     if (!is_quantized(layout_.format))
       return element(values_, index_of(slot, layout_.head_dim, d), layout_.format);
-    const int bits = value_bits(layout_.format);
-    return coded_element(values_ + index_of(slot, layout_.head_dim * bits / 8, 0), layout_.head_dim,
-                         d, bits,
-                         values_ + layout_.value_code_bytes() +
-                             4 * index_of(slot, layout_.value_runs(), d / kValueScaleRun));
+    const int slots = layout_.page_tokens;
+    const int code = code_at(values_, value_bits(layout_.format), slot, d, layout_.head_dim);
+    const std::size_t run = index_of(d / kValueScaleRun, 4 * slots, 0);
+    return number_of(code, values_ + layout_.value_code_bytes() + run, slots, slot);
   }
 
  private:
