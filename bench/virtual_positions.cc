@@ -110,6 +110,7 @@ Result<nlohmann::ordered_json> measure(const Asked& asked) {
     MEMDECAY_ASSIGN_OR_RETURN(options.kv_budget_bytes, parse_bytes(asked.budget));
   }
   options.adaptive_decay = false;
+  options.share_prefixes = false;
   MEMDECAY_ASSIGN_OR_RETURN(const auto engine, Engine::create(options));
   MEMDECAY_ASSIGN_OR_RETURN(const auto text, read_tokens(engine->model(), asked));
   Bins bins(text);

@@ -56,18 +56,19 @@ def main() -> int:
     for text in arguments.texts:
         fresh = measure(arguments, text, "none", "fresh", tokens)
         wanted = perplexity(fresh, last)
-        print(f"{text.name}: tokens {last}-{tokens}: fresh sessions of half the context {wanted:.3f}")
+        print(f"{text.name}: tokens {last}-{tokens}: fresh sessions of half the context {wanted:.3f}", flush=True)
         for policy in arguments.policies.split(","):
             for mode in ("moved", "still"):
                 result = measure(arguments, text, policy, mode, tokens)
                 found = perplexity(result, last)
                 print(f"  {policy:9s} {mode:6s} {found:12.3f}   x {found / wanted:.4f}   at position {result['positions']},"
-                      f" {result['seconds']:.0f} s")
+                      f" {result['seconds']:.0f} s", flush=True)
                 rows.append({"text": text.name, "policy": policy, "mode": mode, "perplexity": found, "fresh": wanted,
                              "ratio": found / wanted, "position": result["positions"], "pages": result["pages"],
                              "evicted_tokens": result["evicted_tokens"], "seconds": result["seconds"],
                              "curve": curve(result), "fresh_curve": curve(fresh)})  # fmt: skip
-    if arguments.output:
+        if not arguments.output:
+            continue
         record = {"what": "perplexity of the last trained context's worth of one long session, with its gaps closed (moved) and"
                           " without (still), against fresh sessions of half the context over the same tokens",
                   "date": datetime.date.today().isoformat(),

@@ -9,7 +9,8 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 find_program(MEMDECAY_CCACHE ccache)
 if(MEMDECAY_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${MEMDECAY_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${MEMDECAY_CCACHE})
+  # What ccache asks for before it keeps anything that was compiled with precompiled headers.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${MEMDECAY_CCACHE})
 endif()
 
 add_compile_options(

@@ -46,9 +46,10 @@ typedef enum memdecay_region {
 } memdecay_region;
 
 typedef enum memdecay_evidence_kind {
-  MEMDECAY_EVIDENCE_ATTENTION_MASS = 0, /* share of the attention, 0..1 */
+  MEMDECAY_EVIDENCE_ATTENTION_MASS = 0, /* share of each query's attention, summed over a step's */
   MEMDECAY_EVIDENCE_DELETION_ERROR = 1, /* |change of the output| / |output| without the page */
-  MEMDECAY_EVIDENCE_KEY_SIMILARITY = 2  /* mean cosine to the mean key, -1..1 */
+  MEMDECAY_EVIDENCE_KEY_SIMILARITY = 2, /* mean cosine to the mean key, -1..1 */
+  MEMDECAY_EVIDENCE_LAST_QUERY_MASS = 3 /* share of the latest query's attention, 0..1 (tova) */
 } memdecay_evidence_kind;
 
 /* Who asked: the assistant's reasoning, its calls and text, a tool result being read, other. */

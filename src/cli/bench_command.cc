@@ -70,6 +70,7 @@ Result<BenchRow> run_case(Engine& engine, const SpeedCase& speed_case, const Ben
 
 Status bench(const BenchFlags& flags) {
   MEMDECAY_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.options());
+  options.share_prefixes = false;  // every row pays for its own tokens
   const std::vector<SpeedCase> cases = cases_of(flags);
   if (flags.probe_mib * kMiB > physical_memory_bytes() / 2) {
     return make_status(StatusCode::kInvalidArgument,

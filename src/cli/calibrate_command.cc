@@ -127,6 +127,7 @@ void add_calibrate_command(CLI::App& program, int& status) {
       program.add_subcommand("calibrate", "fit what the memory knows to recorded runs");
   calibrate->require_subcommand(1);
   add_classifier(*calibrate, status);
+  add_calibrate_decay_command(*calibrate, status);
 }
 
 }  // namespace memdecay

@@ -13,6 +13,7 @@
 #include "cli/sampling_flags.h"
 #include "cli/standard_output.h"
 #include "engine/model_catalogue.h"
+#include "engine/stable_prefix.h"
 #include "sys/standard_streams.h"
 
 namespace memdecay {
@@ -22,6 +23,7 @@ struct ChatFlags {
   EngineFlags engine;
   SamplingOptions sampling;
   std::string system;
+  std::string stable_prefix = "off";
   int max_new_tokens = 512;
 };
 
@@ -44,6 +46,9 @@ Status chat_turn(const ChatFlags& flags, const Engine& engine, Conversation& con
       prompt_tokens_per_second(*result), result->tokens.size(), decode_tokens_per_second(*result),
       result->reason == FinishReason::kLength ? ", cut at the limit" : "",
       describe_memory(engine, conversation.session()).c_str(), dim ? "\033[0m" : "");
+  if (!conversation.miss().empty())
+    std::printf("%s[not reused: %s]%s\n", dim ? "\033[2m" : "", conversation.miss().c_str(),
+                dim ? "\033[0m" : "");
   return Status();
 }
 
@@ -84,8 +89,9 @@ Status chat(const ChatFlags& flags) {
   MEMDECAY_RETURN_IF_ERROR(check_template(engine->model()));
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Conversation> conversation,
                             Conversation::open(*engine, nlohmann::ordered_json::array()));
+  MEMDECAY_ASSIGN_OR_RETURN(const StablePrefix rule, stable_prefix_named(flags.stable_prefix));
   if (!flags.system.empty())
-    conversation->add_message({{"role", "system"}, {"content", flags.system}});
+    conversation->add_message({{"role", "system"}, {"content", stable_text(flags.system, rule)}});
   const bool interactive = is_terminal(stdin);
   std::printf("%s, %s, %s kernels.%s\n", describe_model(flags, engine->model()).c_str(),
               describe_threads(*engine).c_str(), engine->kernels().name,
@@ -122,6 +128,7 @@ void add_chat_command(CLI::App& program, int& status) {
       ->check(whole_number(1, 1 << 24))
       ->capture_default_str();
   add_sampling_flags(*command, flags->sampling);
+  add_stable_prefix_flag(*command, flags->stable_prefix);
   command->footer(
       "At a terminal /help lists what the chat itself understands. Without a terminal on stdin "
       "every "

@@ -17,5 +17,6 @@ void add_tokenize_command(CLI::App& program, int& status);
 void add_template_command(CLI::App& program, int& status);
 void add_inspect_command(CLI::App& program, int& status);
 void add_calibrate_command(CLI::App& program, int& status);
+void add_calibrate_decay_command(CLI::App& calibrate, int& status);
 
 }  // namespace memdecay

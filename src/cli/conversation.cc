@@ -3,6 +3,7 @@
 #include "cli/standard_output.h"
 #include "engine/prompt.h"
 #include "engine/prompt_labels.h"
+#include "engine/prompt_miss.h"
 #include "engine/replay.h"
 
 namespace memdecay {
@@ -30,12 +31,13 @@ Result<GenerationResult> Conversation::answer(
   if (session_->memory() != nullptr) {
     MEMDECAY_ASSIGN_OR_RETURN(request.labels, label_prompt(prompt));
   }
-  request.prompt = std::move(prompt.tokens);
+  request.prompt = prompt.tokens;
   request.max_new_tokens = max_new_tokens;
   request.sampling = sampling;
   request.on_text = on_text;
   MEMDECAY_ASSIGN_OR_RETURN(GenerationResult result,
                             generate_while_heard(engine_, std::move(request)));
+  miss_ = describe_miss(engine_.model(), prompt, result.miss);
   if (!result.status.ok()) return result.status;
   messages_.push_back({{"role", "assistant"}, {"content", result.text}});
   return result;

@@ -1,9 +1,12 @@
 #include "cli/engine_flags.h"
 
+#include <cstdio>
+
 #include "cli/flag_checks.h"
 #include "cli/usage_message.h"
 #include "core/units.h"
 #include "engine/model_catalogue.h"
+#include "sys/user_folders.h"
 
 namespace memdecay {
 
@@ -42,6 +45,10 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
           "uniform, recompute, h2o, tova, keydiff, lru, random; none: nobody")
       ->type_name("NAME")
       ->capture_default_str();
+  command
+      .add_option("--policy-config", policy_config_,
+                  "how fast each region is forgotten: a file as `calibrate decay` writes it")
+      ->type_name("FILE");
   command.add_flag("--protect-prefix", protect_prefix_,
                    "never evict the text before the first user turn, whatever the policy");
   command
@@ -53,6 +60,9 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
   command.add_flag("--virtual-positions,!--no-virtual-positions", virtual_positions_,
                    "a session under a budget may outgrow the context: what was evicted no longer "
                    "counts (on)");
+  command.add_flag("--share-prefixes,!--no-share-prefixes", share_prefixes_,
+                   "what sessions begin with alike is computed and held once, and stays until its "
+                   "room is wanted (on)");
   command.add_option("-b,--batch-size", batch_tokens_, "most tokens in one forward pass")
       ->check(whole_number(1, 8192))
       ->capture_default_str();
@@ -66,6 +76,15 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
       ->capture_default_str();
 }
 
+void add_stable_prefix_flag(CLI::App& command, std::string& rule) {
+  command
+      .add_option("--stable-prefix", rule,
+                  "times, dates and ids in system messages: off leaves them; normalise writes "
+                  "[time] and [id]; move puts their lines at the message's end")
+      ->check(CLI::IsMember({"off", "normalise", "move"}))
+      ->capture_default_str();
+}
+
 Result<EngineOptions> EngineFlags::options() const {
   EngineOptions options;
   MEMDECAY_ASSIGN_OR_RETURN(options.model_path, resolve_model(model_));
@@ -74,8 +93,18 @@ Result<EngineOptions> EngineFlags::options() const {
   options.page_tokens = page_tokens_;
   options.batch_tokens = batch_tokens_;
   options.policy = policy_;
+  if (!policy_config_.empty()) {
+    MEMDECAY_ASSIGN_OR_RETURN(options.policy_config, read_policy_config(policy_config_));
+  }
+  if (const auto folder = cache_folder(); folder.ok())
+    options.measurements_folder = (*folder / "models").string();
+  options.on_note = [](const std::string& note) {
+    std::fprintf(stderr, "note: %s\n", note.c_str());
+  };
   options.protect_prefix = protect_prefix_;
   options.virtual_positions = virtual_positions_;
+  options.share_prefixes = share_prefixes_;
+  options.miss_audience = PrefixDifference::Audience::kOperator;  // who runs the command
   MEMDECAY_ASSIGN_OR_RETURN(options.kv_forms, kv_forms_named(kv_format_));
   options.precision = precision_ == "exact" ? Precision::kExact : Precision::kFast;
   if (!kv_budget_.empty()) {

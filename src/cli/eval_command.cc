@@ -32,6 +32,7 @@ struct EvalFlags {
   ChainOptions chain;
   SessionEvalOptions session;
   std::string split = "all";
+  std::string eviction = "streaming";
   bool quick = false;
 };
 
@@ -90,6 +91,7 @@ Status eval(EvalFlags flags) {
     flags.chain.min_tokens = kQuickTokens;
     flags.chain.max_tokens = kQuickTokens * 3 / 2;
   }
+  flags.session.after_the_fact = flags.eviction == "after";
   flags.chain.split = flags.split == "development" ? Split::kDevelopment
                       : flags.split == "test"      ? Split::kTest
                                                    : Split::kAll;
@@ -101,6 +103,7 @@ Status eval(EvalFlags flags) {
   MEMDECAY_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.options());
   options.adaptive_decay = false;
   options.pools_for_all_forms = true;
+  options.share_prefixes = false;  // what a cell keeps must not depend on the cells before
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(options));
   MEMDECAY_ASSIGN_OR_RETURN(
       const Chains chains,
@@ -144,7 +147,10 @@ void add_eval_command(CLI::App& program, int& status) {
       "eval", "measure on recorded agent runs what a policy's memory keeps, against a full cache");
   command->add_option("RUNS", flags->runs, "files or folders of recorded runs")->required();
   flags->engine.add_model_to(*command);
-  command->add_option("--policy", flags->policies, "policies, +prefix behind a name protects it")
+  command
+      ->add_option("--policy", flags->policies,
+                   "policies, +prefix behind a name protects it; oracle: one that knows what "
+                   "will be read")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->capture_default_str();
@@ -174,6 +180,12 @@ void add_eval_command(CLI::App& program, int& status) {
       ->add_option("--label-noise", flags->session.label_noise,
                    "share of region spans that are labelled wrong")
       ->check(number_between(0.0, 1.0))
+      ->capture_default_str();
+  command
+      ->add_option("--eviction", flags->eviction,
+                   "streaming: as it would happen; after: once, after three quarters of a session, "
+                   "and the rest is scored")
+      ->check(CLI::IsMember({"streaming", "after"}))
       ->capture_default_str();
   command->add_option("--seed", flags->session.seed, "of the noise and the policy random")
       ->capture_default_str();

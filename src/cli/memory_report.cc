@@ -77,6 +77,16 @@ nlohmann::ordered_json pages_json(const Engine& engine, const Session& session) 
   return {{"by_state", std::move(by_state)}, {"by_region", std::move(by_region)}};
 }
 
+nlohmann::ordered_json page_scores_json(const Session& session) {
+  nlohmann::ordered_json scores = nlohmann::ordered_json::array();
+  if (session.memory() == nullptr) return scores;
+  for (const SessionMemory::Page& page : session.memory()->pages()) {
+    const Explanation why = session.memory()->explain(page);
+    scores.push_back({page.first_position, page.filled, why.score, shield_name(why.shield)});
+  }
+  return scores;
+}
+
 double prompt_tokens_per_second(const GenerationResult& result) {
   return per_second(result.prompt_tokens - result.reused_tokens, result.prompt_ns);
 }

@@ -21,6 +21,10 @@ nlohmann::ordered_json memory_json(const Engine& engine, const Session& session)
 /// that a policy may judge; regions are known only where there is a policy.
 nlohmann::ordered_json pages_json(const Engine& engine, const Session& session);
 
+/// [[first position, tokens, score, "droppable" or what protects it], ...] of the pages that are
+/// held, as the session's policy sees them now; empty where there is none.
+nlohmann::ordered_json page_scores_json(const Session& session);
+
 /// Tokens a second of a result's prompt (computed part) and decode phases; 0 where nothing was
 /// measured.
 double prompt_tokens_per_second(const GenerationResult& result);

@@ -71,6 +71,7 @@ Status perplexity(PerplexityFlags& flags) {
     MEMDECAY_ASSIGN_OR_RETURN(text, read_text(flags.file));
   }
   MEMDECAY_ASSIGN_OR_RETURN(EngineOptions engine_options, flags.engine.options());
+  engine_options.share_prefixes = false;  // every chunk is its own text
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(engine_options));
   std::vector<TokenId> tokens;
   if (flags.options.base_file.empty()) {

@@ -17,11 +17,20 @@ namespace {
 
 struct PlayFlags {
   EngineFlags engine;
-  std::string messages;
+  std::vector<std::string> messages;  ///< files
   bool recorded = false;
   int generate_tokens = 0;
+  std::string stable_prefix = "off";
   bool json = false;
+  bool kept = false;
+  std::string eviction = "streaming";
 };
+
+nlohmann::ordered_json kept_json(const PlayedTurn& turn) {
+  nlohmann::ordered_json runs = nlohmann::ordered_json::array();
+  for (const PositionRun& run : turn.kept) runs.push_back({run.first, run.end()});
+  return runs;
+}
 
 nlohmann::ordered_json turn_json(const PlayedTurn& turn, const Engine& engine,
                                  const Session& session) {
@@ -29,7 +38,9 @@ nlohmann::ordered_json turn_json(const PlayedTurn& turn, const Engine& engine,
   json["turn"] = turn.turn;
   json["new_tokens"] = turn.new_tokens;
   json["reused_tokens"] = turn.reused_tokens;
+  json["cached_tokens"] = turn.cached_tokens;
   json["computed_tokens"] = turn.computed_tokens;
+  json["recomputed_tokens"] = turn.recomputed_tokens;
   json["generated_tokens"] = turn.generated_tokens;
   json["evicted_tokens"] = turn.evicted_tokens;
   json["live_bytes"] = turn.live_bytes;
@@ -38,6 +49,7 @@ nlohmann::ordered_json turn_json(const PlayedTurn& turn, const Engine& engine,
   json["prompt_ms"] = static_cast<double>(turn.prompt_ns) / 1e6;
   json["ms_per_token"] = turn.ms_per_token();
   json["text"] = turn.text;
+  if (!turn.miss.empty()) json["miss"] = turn.miss;
   return json;
 }
 
@@ -47,6 +59,7 @@ void print_row(const PlayedTurn& turn) {
               static_cast<long long>(turn.evicted_tokens),
               static_cast<unsigned long long>(turn.live_bytes),
               static_cast<unsigned long long>(turn.peak_bytes), turn.ms_per_token());
+  if (!turn.miss.empty()) std::printf("      not reused: %s\n", turn.miss.c_str());
 }
 
 Result<nlohmann::ordered_json> read_conversation(const std::string& path) {
@@ -57,32 +70,59 @@ Result<nlohmann::ordered_json> read_conversation(const std::string& path) {
   return json;
 }
 
-Status play(const PlayFlags& flags) {
-  MEMDECAY_ASSIGN_OR_RETURN(nlohmann::ordered_json conversation, read_conversation(flags.messages));
-  MEMDECAY_ASSIGN_OR_RETURN(EngineOptions engine_options, flags.engine.options());
-  engine_options.adaptive_decay = false;  // what is forgotten must not depend on the machine
-  MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(engine_options));
-  PlayOptions options;
-  options.generate_tokens = flags.recorded ? 0 : flags.generate_tokens;
-  options.sampling.temperature = 0.0F;
+/// `file` names the conversation where there are several.
+Status play_one(const PlayFlags& flags, const PlayOptions& options,
+                nlohmann::ordered_json conversation, const std::string& file, Engine& engine) {
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Player> player,
-                            Player::open(*engine, std::move(conversation), options));
-  if (!flags.json) {
-    std::printf("%5s %8s %8s %8s %9s %8s %11s %11s %9s\n", "turn", "new", "reused", "computed",
-                "generated", "evicted", "live bytes", "peak bytes", "ms/token");
-  }
+                            Player::open(engine, std::move(conversation), options));
   for (;;) {
     MEMDECAY_ASSIGN_OR_RETURN(const std::optional<PlayedTurn> turn, player->next());
     if (!turn.has_value()) return Status();
     if (flags.json) {
-      print_text(turn_json(*turn, *engine, player->session())
-                     .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+      nlohmann::ordered_json line = turn_json(*turn, engine, player->session());
+      if (flags.messages.size() > 1) line["messages"] = file;
+      if (flags.kept) {
+        const SessionMemory* memory = player->session().memory();
+        line["evictable_bytes"] = memory != nullptr ? memory->tracked_bytes() : 0;
+        line["kept"] = kept_json(*turn);
+        line["scores"] = page_scores_json(player->session());
+      }
+      print_text(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
                  "\n");
     } else {
       print_row(*turn);
     }
     MEMDECAY_RETURN_IF_ERROR(output_status());
   }
+}
+
+Status play(const PlayFlags& flags) {
+  std::vector<nlohmann::ordered_json> conversations;
+  for (const std::string& file : flags.messages) {
+    MEMDECAY_ASSIGN_OR_RETURN(conversations.emplace_back(), read_conversation(file));
+  }
+  MEMDECAY_ASSIGN_OR_RETURN(EngineOptions engine_options, flags.engine.options());
+  engine_options.adaptive_decay = false;  // what is forgotten must not depend on the machine
+  PlayOptions options;
+  options.force_recorded = flags.recorded;
+  if (flags.generate_tokens > 0) options.generate_tokens = flags.generate_tokens;
+  if (flags.eviction == "after") {
+    options.shrink_to_bytes = engine_options.kv_budget_bytes;
+    engine_options.kv_budget_bytes = KvBudget::kUnlimited;
+    engine_options.pools_for_all_forms = true;
+  }
+  options.sampling.temperature = 0.0F;
+  MEMDECAY_ASSIGN_OR_RETURN(options.stable_prefix, stable_prefix_named(flags.stable_prefix));
+  MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(engine_options));
+  if (!flags.json) {
+    std::printf("%5s %8s %8s %8s %9s %8s %11s %11s %9s\n", "turn", "new", "reused", "computed",
+                "generated", "evicted", "live bytes", "peak bytes", "ms/token");
+  }
+  for (std::size_t i = 0; i < conversations.size(); ++i) {
+    MEMDECAY_RETURN_IF_ERROR(
+        play_one(flags, options, std::move(conversations[i]), flags.messages[i], *engine));
+  }
+  return Status();
 }
 
 }  // namespace
@@ -94,27 +134,39 @@ void add_play_command(CLI::App& program, int& status) {
   flags->engine.add_to(*command);
   command
       ->add_option("--messages", flags->messages,
-                   "a JSON file {\"messages\": [...], \"tools\": [...]}; - is stdin")
+                   "JSON files {\"messages\": [...], \"tools\": [...]}, each played through a "
+                   "session of its own; - is stdin")
       ->type_name("FILE")
       ->required();
-  auto* recorded = command->add_flag("--recorded", flags->recorded,
-                                     "force the recorded assistant turns, token by token");
+  command->add_flag("--recorded", flags->recorded,
+                    "force the recorded assistant turns, token by token");
   command
       ->add_option("--generate", flags->generate_tokens,
-                   "let the model write its own turns, of at most so many tokens, greedily")
-      ->check(whole_number(1, 1 << 24))
-      ->excludes(recorded);
+                   "let the model write its own turns, of at most so many tokens, greedily; with "
+                   "--recorded only the answer to a question at the end (else of 128 tokens)")
+      ->check(whole_number(1, 1 << 24));
+  add_stable_prefix_flag(*command, flags->stable_prefix);
   command->add_flag("--json", flags->json, "one JSON line a turn instead of a table");
+  command->add_flag("--kept", flags->kept,
+                    "in JSON: the runs [first, end) of tokens that are held at the turn's end, "
+                    "what they take and every page's score");
+  command
+      ->add_option("--eviction", flags->eviction,
+                   "streaming: as the budget asks; after: once, to the budget, when all is played")
+      ->check(CLI::IsMember({"streaming", "after"}))
+      ->capture_default_str();
   command->footer(
       "new: tokens of the turn's input never seen before; reused: found in the session, evicted "
-      "ones included;\ncomputed: rows of forward passes; evicted: tokens forgotten; peak: the most "
-      "bytes of the turn.\n\n"
+      "ones included;\ncomputed: rows of forward passes (in JSON recomputed: of tokens computed "
+      "before);\nevicted: tokens forgotten; peak: the most bytes of the turn.\n\n"
       "Examples:\n"
       "  memdecay play -m smollm2 --messages run.json --recorded --kv-budget 32MiB\n"
       "  memdecay play --messages run.json --generate 64 --policy window --json");
   command->callback([flags, &status] {
     if (!flags->recorded && flags->generate_tokens == 0)
       throw CLI::RequiredError("--recorded or --generate");
+    if (flags->eviction == "after" && !flags->engine.has_budget())
+      throw CLI::RequiredError("--kv-budget with --eviction after");
     status = report(play(*flags));
   });
 }

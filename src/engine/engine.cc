@@ -11,6 +11,9 @@
 namespace memdecay {
 namespace {
 
+/// What a session's record and first table take, generously.
+constexpr std::uint64_t kSessionBytes = 4096;
+
 KvCacheConfig cache_config(const LayerGroups& groups, const EngineOptions& options) {
   KvCacheConfig config;
   for (const LayerGroups::Group& group : groups.groups)
@@ -72,7 +75,7 @@ Status Engine::initialize() {
                                         team_, transformer_options));
   MEMDECAY_ASSIGN_OR_RETURN(cache_, KvCache::create(cache_config(groups_, options_)));
   initialize_memory();
-  return Status();
+  return initialize_prefixes();
 }
 
 std::uint64_t Engine::kv_bytes_per_token() const {
@@ -95,18 +98,24 @@ std::uint64_t Engine::kv_bytes_read(int depth) const {
 
 Result<std::unique_ptr<Session>> Engine::open_session(const SessionOptions& options) {
   SequenceHandle sequence = cache_->try_create_sequence();
+  if (sequence == nullptr && prefixes_give_way(kSessionBytes))
+    sequence = cache_->try_create_sequence();
   if (sequence == nullptr) {
     return make_status(StatusCode::kResourceExhausted,
                        "the KV budget of {} has no room for another session",
                        format_bytes(cache_->budget().limit_bytes()));
   }
   std::unique_ptr<Session> session(new Session(std::move(sequence), sessions_));
+  session->cache_salt_ = options.cache_salt;
   MEMDECAY_RETURN_IF_ERROR(add_memory(*session, options));
   return session;
 }
 
 Result<std::unique_ptr<Session>> Engine::fork_session(const Session& session) {
   SequenceHandle sequence = session.sequence_->try_fork();
+  const std::uint64_t table_bytes = session.sequence_->memory().table_bytes;
+  if (sequence == nullptr && prefixes_give_way(table_bytes))
+    sequence = session.sequence_->try_fork();
   if (sequence == nullptr) {
     return make_status(StatusCode::kResourceExhausted,
                        "the KV budget of {} has no room for a fork of this session",
@@ -114,6 +123,8 @@ Result<std::unique_ptr<Session>> Engine::fork_session(const Session& session) {
   }
   std::unique_ptr<Session> fork(new Session(std::move(sequence), sessions_));
   fork->tokens_ = session.tokens_;
+  fork->cache_salt_ = session.cache_salt_;
+  fork->remembered_ = session.remembered_;
   if (!session.memory_.has_value()) return fork;
   fork->memory_options_ = session.memory_options_;
   MEMDECAY_ASSIGN_OR_RETURN(EvictionPolicyHandle policy,
@@ -174,26 +185,12 @@ std::uint64_t Engine::least_bytes(int tokens) const {
   return bytes;
 }
 
-int Engine::match_prefix(Session& session, std::span<const TokenId> prompt) {
-  const auto& held = session.tokens_;
-  std::size_t same = 0;
-  while (same < held.size() && same + 1 < prompt.size() && held[same] == prompt[same]) ++same;
-  // A windowed group may have let go of what the cut would show again: then everything is computed
-  // anew.
-  if (!session.sequence_->try_truncate(static_cast<Position>(same))) {
-    same = 0;
-    MEMDECAY_CHECK(session.sequence_->try_truncate(0));
-  }
-  session.tokens_.resize(same);
-  sync_memory(session);
-  return static_cast<int>(same);
-}
-
 Result<RequestId> Engine::submit(GenerationRequest request) {
   MEMDECAY_RETURN_IF_ERROR(check_request(request));
   Session& session = *request.session;
-  match_prefix(session, request.prompt);
   label(session, std::move(request.labels));
+  PrefixMatch match = match_prefix(session, request.prompt);
+  const int again = discard_tail(session, request.prompt.size() - session.tokens_.size());
   session.busy_ = true;
   const SamplingOptions sampling = request.sampling;
   const RequestId id(next_request_++);
@@ -208,6 +205,9 @@ Result<RequestId> Engine::submit(GenerationRequest request) {
         std::min(running->most_new_tokens, context_tokens_ - running->result.prompt_tokens);
   }
   running->result.reused_tokens = static_cast<int>(session.tokens_.size());
+  running->result.cached_tokens = std::min(match.cached_tokens, running->result.reused_tokens);
+  running->result.miss = std::move(match.miss);
+  running->result.recomputed_tokens = again;
   running->evicted_before = session.memory_ ? session.memory_->evicted_tokens() : 0;
   running->waiting.assign(prompt.begin() + running->result.reused_tokens, prompt.end());
   prepare_turn(session,
@@ -316,6 +316,7 @@ Status Engine::run_pass(std::span<const PassSlice> slices) {
     if (slice.session->memory_.has_value()) ask_evidence(*slice.session, evidence[i], out);
   }
   for (std::size_t i = 0; i < views.size(); ++i) sequence_slices[i].views = views[i];
+  pass_rows_ = tokens.size();
   const Status status = transformer_->forward({tokens, sequence_slices});
   for (std::size_t i = 0; i < slices.size(); ++i) {
     Session& session = *slices[i].session;
@@ -323,6 +324,7 @@ Status Engine::run_pass(std::span<const PassSlice> slices) {
       session.tokens_.insert(session.tokens_.end(), slices[i].tokens.begin(),
                              slices[i].tokens.end());
       take_evidence(session, evidence[i], sequence_slices[i]);
+      remember_prefix(session);
     } else {
       MEMDECAY_CHECK(
           session.sequence_->try_truncate(static_cast<Position>(session.tokens_.size())));

@@ -22,9 +22,11 @@
 #include "core/status.h"
 #include "engine/engine_options.h"
 #include "engine/evictor.h"
+#include "engine/form_check.h"
 #include "engine/generation.h"
 #include "engine/model.h"
 #include "engine/session.h"
+#include "engine/shared_prefixes.h"
 #include "kernels/kernel_table.h"
 #include "kv/kv_cache.h"
 #include "model/transformer/layer_groups.h"
@@ -84,6 +86,11 @@ class Engine {
   /// the session then holds the passes that fitted.
   Status extend(Session& session, std::span<const TokenId> tokens, int first_wanted,
                 const LogitsCallback& on_logits);
+  /// Where a turn of `tokens` begins: sessions whose policy discards and recomputes (policy
+  /// "recompute") get back of their history what fits; others are left alone. Returns the tokens
+  /// computed again; where they find no room the session is cut back to those that did. submit()
+  /// does the same, in the request's own passes.
+  Result<int> begin_turn(Session& session, std::size_t tokens);
   using SessionLogitsCallback =
       std::function<void(std::size_t session, int position, std::span<const float> logits)>;
   /// The same for several sessions that hold equally many tokens: one pass serves them all. Of the
@@ -92,13 +99,31 @@ class Engine {
                          int first_wanted, const SessionLogitsCallback& on_logits);
   /// Says what the session's tokens are, those to be appended included (engine/prompt_labels.h).
   void label(Session& session, PromptLabels labels);
-  /// Cuts the session back to the longest prefix that it shares with the prompt, but leaves one
-  /// token to compute; returns its length. REQUIRES: no request runs on the session.
-  int match_prefix(Session& session, std::span<const TokenId> prompt);
-  /// Bytes of the budget that are held beside pages and sequences, for KvCache::validate().
-  std::uint64_t other_budget_bytes() const { return evictor_ ? evictor_->held_bytes() : 0; }
+  struct PrefixMatch {
+    int tokens = 0;         ///< of the prompt that the session holds now
+    int cached_tokens = 0;  ///< of those, taken from prefixes that other sessions left
+    PrefixDifference miss;  ///< why it is not more
+  };
+  /// Cuts the session back to the longest prefix that it shares with the prompt, and where other
+  /// sessions left a longer one takes that, but leaves one token to compute. REQUIRES: no request
+  /// runs on the session; it has the prompt's labels.
+  PrefixMatch match_prefix(Session& session, std::span<const TokenId> prompt);
+  /// Lets go of every prefix that no session holds.
+  void forget_prefixes();
+  /// Null where sessions share nothing.
+  const PrefixTree* prefixes() const { return cache_->prefixes(); }
+  /// Bytes of the budget that are held beside pages, sequences and prefixes, for
+  /// KvCache::validate().
+  std::uint64_t other_budget_bytes() const;
   /// The next peak_bytes() of the budget counts from now.
   void reset_peak_bytes() { cache_->budget().reset_peak(); }
+  /// Evicts once, by the session's policy, so that its evictable pages take at most `bytes`.
+  /// kResourceExhausted, and nothing has changed, where what is protected takes more.
+  /// REQUIRES: no request runs on the session.
+  Status shrink(Session& session, std::uint64_t bytes);
+  /// The positions whose keys and values are there, ascending, in as few runs as can be; of the
+  /// layers without a window, none where all have one.
+  std::vector<PositionRun> held_tokens(const Session& session) const;
   /// Forgets all tokens from `size` on. REQUIRES: no request runs on the session.
   Status truncate(Session& session, int size);
 
@@ -134,12 +159,15 @@ class Engine {
 
   /// What one pass says about the evictable pages of one session.
   struct PassEvidence {
-    std::vector<std::vector<float>> mass;  ///< [groups][pages]
+    std::vector<std::vector<float>> mass;  ///< [groups][pages]; empty: not asked for
     std::vector<float*> mass_of_group;
     PageProbe probe;
     std::vector<PageAttention> pages;
   };
   void initialize_memory();
+  /// What forms cost this model: read or measured when it is first asked for.
+  Result<FormReport> form_report();
+  Status choose_forms(KvForms wanted, SessionMemoryOptions& memory);
   Result<EvictionPolicyHandle> make_session_policy(const SessionOptions& options) const;
   /// The memory of a session, or none where nothing of it is ever evicted or demoted.
   Status add_memory(Session& session, SessionOptions options);
@@ -157,16 +185,40 @@ class Engine {
   /// The context that places must stay in where they can.
   int trained_context() const;
 
-  /// Slots for `tokens` more tokens, evicting where the budget has none.
-  Room make_room(Session& session, int tokens);
+  // --- exact prefixes: engine_prefixes.cc ---
+
+  Status initialize_prefixes();
+  int match_own(Session& session, std::span<const TokenId> prompt, PrefixDifference& miss);
+  bool shares(const Session& session) const;
+  /// Leaves what the session's last pass sealed for others.
+  void remember_prefix(Session& session);
+  /// Lets prefixes go that no session holds; whether that freed anything.
+  bool prefixes_give_way(std::uint64_t bytes);
+
+  /// Slots for `tokens` more tokens, evicting where the budget has none; without `may_drop` pages
+  /// only change their form.
+  Room make_room(Session& session, int tokens, bool may_drop = true);
   /// The same for as many of `tokens` as there are places and room for at once; 0 where for none,
-  /// and then a refusal, or none where it is places that are missing.
+  /// and then a refusal, or none where it is places that are missing. Fewer tokens at once come
+  /// before any page is dropped: what they need at fp16 until they can be demoted is no reason to
+  /// forget (docs/decisions/0250).
   int make_room_for_some(Session& session, int tokens, Room& room);
   void sync_memory(Session& session);
   void ask_evidence(const Session& session, PassEvidence& evidence, SequenceSlice& slice);
   void take_evidence(Session& session, const PassEvidence& evidence, const SequenceSlice& slice);
+  /// What the keys themselves say, for policies that ask.
+  void take_key_evidence(Session& session);
   /// Between passes: what the watermarks and a fixed form ask for.
   void tend_memory();
+
+  // --- discard and recompute: engine_recompute.cc ---
+
+  /// Bytes that the session's pages may take when its history is computed again.
+  std::uint64_t refill_bytes(const Session& session) const;
+  /// From where on history is to be computed again, with `coming` tokens behind it; size: nowhere.
+  Position recompute_start(const Session& session, std::size_t coming) const;
+  /// Cuts back to there; returns how many tokens that are.
+  int discard_tail(Session& session, std::size_t coming);
 
   EngineOptions options_;
   const KernelTable& kernels_;
@@ -175,10 +227,14 @@ class Engine {
   LayerGroups groups_;
   std::unique_ptr<Transformer> transformer_;
   std::unique_ptr<KvCache> cache_;
-  std::optional<LayerGroupId> evictable_;  ///< the group without a window, where memories are kept
+  std::unique_ptr<SharedPrefixes> shared_;  ///< null where sessions share nothing
+  std::optional<LayerGroupId> evictable_;   ///< the group without a window, where memories are kept
   std::optional<Evictor> evictor_;
+  std::optional<FormReport> form_report_;
+  bool told_of_int4_ = false;
   std::vector<Session*> sessions_;  ///< all that are open
   int probe_phase_ = 0;             ///< moves on with every pass
+  std::size_t pass_rows_ = 0;       ///< of the last pass
   BatchPlanner planner_;
   int context_tokens_ = 0;
   std::vector<std::unique_ptr<Running>> running_;  ///< in order of arrival

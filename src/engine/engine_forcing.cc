@@ -104,6 +104,7 @@ Status Engine::truncate(Session& session, int size) {
         size);
   }
   session.tokens_.resize(static_cast<std::size_t>(size));
+  session.remembered_ = std::min(session.remembered_, size);
   sync_memory(session);
   return Status();
 }

@@ -4,8 +4,9 @@
 
 #include "core/check.h"
 #include "core/steady_clock.h"
+#include "core/units.h"
 #include "engine/engine.h"
-#include "policy/make_policy.h"
+#include "policy/policy_spec.h"
 
 namespace memdecay {
 namespace {
@@ -20,9 +21,20 @@ int probe_stride(int layers) {
 
 /// Pages' worth of bytes that one call of tend_memory() may free: a step must not wait for more.
 constexpr std::uint64_t kTendedPages = 2;
+/// Pages that one call of tend_memory() may copy to pack them: after a pass of one token, and one
+/// more for so many rows of the pass, since a longer pass hides more.
+constexpr std::size_t kPackedPages = 4;
+constexpr std::size_t kRowsPerPackedPage = 8;
+constexpr std::size_t kMostPackedPages = 16;
 /// A plan frees less than it says where pages are shared: so often a pass asks again, each time for
 /// twice as much.
 constexpr int kMostAttempts = 8;
+/// A full session reads on by so many pages' tokens before it drops anything.
+constexpr int kSmallestPassPages = 2;
+/// Pages whose keys one pass reads, and pages that it compares with the mean key: a pass fills
+/// about as many at most, and the mean key of a long session moves slowly.
+constexpr int kMostKeysRead = 16;
+constexpr int kMostKeysJudged = 32;
 
 std::optional<KvFormat> fixed_form(KvForms forms) {
   switch (forms) {
@@ -36,10 +48,6 @@ std::optional<KvFormat> fixed_form(KvForms forms) {
       return std::nullopt;
   }
 }
-
-/// Relative errors of keys and values in each form, typical of the models measured; what the ladder
-/// weighs against the bytes freed.
-constexpr std::array<float, kPageFormCount> kRoundingErrors = {0.0F, 0.004F, 0.03F, 0.08F};
 
 }  // namespace
 
@@ -61,12 +69,15 @@ Result<EvictionPolicyHandle> Engine::make_session_policy(const SessionOptions& o
   PolicyOptions policy;
   policy.protect_prefix = options.protect_prefix.value_or(false);
   policy.random_seed = options.random_seed;
+  policy.memdecay.initial = options_.policy_config.initial;
+  policy.memdecay.decay = options_.policy_config.decay;
   policy.memdecay.adaptive.enabled = options_.adaptive_decay;
   policy.memdecay.ladder.enabled = options.kv_forms == KvForms::kAuto;
   // Pins may hold half of the budget at most: the rest is for what the agent does now.
   const std::uint64_t budget = std::min(options.budget_bytes, options_.kv_budget_bytes);
   if (budget != KvBudget::kUnlimited) policy.memdecay.protection.pin_cap_bytes = budget / 2;
-  return make_policy(options.policy == "none" ? "window" : options.policy, policy);
+  if (options.own_policy) return options.own_policy(policy);
+  return make_policy_by_spec(options.policy == "none" ? "window" : options.policy, policy);
 }
 
 Status Engine::add_memory(Session& session, SessionOptions options) {
@@ -75,23 +86,30 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
   if (!options.protect_prefix.has_value()) options.protect_prefix = options_.protect_prefix;
   SessionMemoryOptions memory;
   memory.fixed_form = fixed_form(*options.kv_forms);
-  memory.budget_bytes = options.budget_bytes;
+  memory.budget_bytes = options.evicts_when_asked ? KvBudget::kUnlimited : options.budget_bytes;
   memory.watermarks = options.watermarks;
-  memory.evicts = options.policy != "none" &&
-                  std::min(options.budget_bytes, options_.kv_budget_bytes) != KvBudget::kUnlimited;
+  memory.packs_pages = options.packs_pages;
+  memory.evicts =
+      options.policy != "none" &&
+      (options.evicts_when_asked ||
+       std::min(options.budget_bytes, options_.kv_budget_bytes) != KvBudget::kUnlimited);
   if (!evictable_.has_value() || (!memory.evicts && !memory.fixed_form.has_value()))
     return Status();
   const KvPageLayout& layout = groups_.groups[evictable_->index()].layout;
   memory.page_tokens = layout.page_tokens;
   memory.own_format = layout.format;
+  MEMDECAY_ASSIGN_OR_RETURN(EvictionPolicyHandle policy, make_session_policy(options));
+  // What is kept to judge a page by is part of what it costs.
+  const std::uint64_t sketch_bytes = memory.evicts && policy->wants(EvidenceKind::kKeySimilarity)
+                                         ? KeyDirections::page_bytes(layout)
+                                         : 0;
   memory.forms[form_index(PageForm::kF16)] = {page_bytes(), 0};
   // A budget too small for a page to change its form in still drops pages.
-  const bool has_spare = evictor_->hold_spare();
-  for (const KvFormat format : cache_->config().forms) {
-    if (!has_spare) break;
-    const std::size_t form = form_index(form_of(format));
-    memory.forms[form] = {PagePool::stride_bytes_for(layout.in(format)), kRoundingErrors[form]};
-  }
+  const bool has_spare = evictor_->hold_spare() ||
+                         (prefixes_give_way(evictor_->spare_bytes()) && evictor_->hold_spare());
+  if (has_spare) MEMDECAY_RETURN_IF_ERROR(choose_forms(*options.kv_forms, memory));
+  for (FormCost& form : memory.forms)
+    if (form.bytes > 0) form.bytes += sketch_bytes;
   if (memory.fixed_form.has_value() &&
       memory.forms[form_index(form_of(*memory.fixed_form))].bytes == 0) {
     return make_status(StatusCode::kResourceExhausted,
@@ -99,7 +117,7 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
                        "form in, or the engine was made without pools for it",
                        kv_format_name(*memory.fixed_form));
   }
-  MEMDECAY_ASSIGN_OR_RETURN(EvictionPolicyHandle policy, make_session_policy(options));
+  memory.demotes = options.kv_forms == KvForms::kAuto && has_spare;
   session.memory_.emplace(std::move(policy), memory);
   session.memory_options_ = std::move(options);
   return Status();
@@ -118,30 +136,46 @@ void Engine::label(Session& session, PromptLabels labels) {
 
 void Engine::sync_memory(Session& session) {
   if (!session.memory_.has_value()) return;
-  session.memory_->sync(session.sequence_->view(*evictable_), session.sequence_->size());
+  session.memory_->sync(session.sequence_->view(*evictable_), session.sequence_->size(),
+                        static_cast<Position>(session.tokens_.size()));
 }
 
-Room Engine::make_room(Session& session, int tokens) {
+Room Engine::make_room(Session& session, int tokens, bool may_drop) {
   std::vector<Position> cuts;
   const Position size = session.sequence_->size();
   if (session.memory_.has_value()) cuts = session.memory_->cuts(size, size + tokens);
   if (evicts(session)) {
     const Evictor::Seat seat{&*session.memory_, &*session.sequence_};
     const std::uint64_t missing = session.memory_->missing_bytes(tokens, cuts.size());
-    if (!evictor_->free_own(seat, missing)) return {Room::Refusal::kBudget, missing};
+    if (!evictor_->free_own(seat, missing, may_drop)) return {Room::Refusal::kBudget, missing};
   }
-  Room room = session.sequence_->try_append(tokens, cuts);
+  const auto append = [&] {
+    const Room room = session.sequence_->try_append(tokens, cuts);
+    const bool full = room.refusal == Room::Refusal::kBudget;
+    if (!full || !prefixes_give_way(room.missing_bytes)) return room;
+    return session.sequence_->try_append(tokens, cuts);
+  };
+  Room room = append();
   for (int attempt = 0; !room && evictor_.has_value() && attempt < kMostAttempts; ++attempt) {
     if (room.refusal != Room::Refusal::kBudget) break;
-    const bool freed = evictor_->free(seats(), room.missing_bytes << attempt, attempt == 0);
-    if (!freed && attempt > 0) break;
-    room = session.sequence_->try_append(tokens, cuts);
+    const bool freed =
+        evictor_->free(seats(), room.missing_bytes << attempt, attempt == 0, may_drop);
+    if (!may_drop || (!freed && attempt > 0)) attempt = kMostAttempts;
+    room = append();
   }
   if (room) sync_memory(session);
   return room;
 }
 
 int Engine::make_room_for_some(Session& session, int tokens, Room& room) {
+  if (evicts(session)) {
+    const int smallest = kSmallestPassPages * options_.page_tokens;
+    for (; tokens > smallest; tokens = std::max(smallest, tokens / 2)) {
+      if (!make_places(session, tokens)) continue;
+      room = make_room(session, tokens, /*may_drop=*/false);
+      if (room) return tokens;
+    }
+  }
   for (; tokens > 0; tokens = evicts(session) ? tokens / 2 : 0) {
     room = Room();
     if (!make_places(session, tokens)) continue;
@@ -152,12 +186,18 @@ int Engine::make_room_for_some(Session& session, int tokens, Room& room) {
 }
 
 void Engine::ask_evidence(const Session& session, PassEvidence& evidence, SequenceSlice& slice) {
-  for (std::size_t group = 0; group < groups_.groups.size(); ++group) {
-    const auto view = session.sequence_->view(LayerGroupId(static_cast<int>(group)));
-    evidence.mass_of_group.push_back(evidence.mass.emplace_back(view.pages.size()).data());
+  const SessionMemory& memory = *session.memory_;
+  const bool all_queries = memory.wants(EvidenceKind::kAttentionMass);
+  if (all_queries || memory.wants(EvidenceKind::kLastQueryMass)) {
+    for (std::size_t group = 0; group < groups_.groups.size(); ++group) {
+      const auto view = session.sequence_->view(LayerGroupId(static_cast<int>(group)));
+      evidence.mass_of_group.push_back(evidence.mass.emplace_back(view.pages.size()).data());
+    }
+    slice.page_mass = evidence.mass_of_group;
+    slice.mass_from_row = all_queries ? 0 : slice.rows - 1;
   }
-  slice.page_mass = evidence.mass_of_group;
-  evidence.pages.resize(evidence.mass[evictable_->index()].size());
+  if (!memory.wants(EvidenceKind::kDeletionError)) return;
+  evidence.pages.resize(session.sequence_->view(*evictable_).pages.size());
   const int stride = probe_stride(groups_.groups[evictable_->index()].layout.layers);
   evidence.probe = {-1, stride, probe_phase_ % stride, evidence.pages, 0};
   slice.probe = &evidence.probe;
@@ -166,18 +206,85 @@ void Engine::ask_evidence(const Session& session, PassEvidence& evidence, Sequen
 void Engine::take_evidence(Session& session, const PassEvidence& evidence,
                            const SequenceSlice& slice) {
   if (!session.memory_.has_value()) return;
+  sync_memory(session);
   SessionMemory& memory = *session.memory_;
   const Position last = slice.first_position + slice.rows - 1;
   const QueryPhase phase = memory.phase_at(last);
-  std::vector<float> values = evidence.mass[evictable_->index()];
-  const float heads = static_cast<float>(model_->config().heads) *
-                      static_cast<float>(groups_.groups[evictable_->index()].layout.layers);
-  for (float& value : values) value /= heads;
-  memory.observe(EvidenceKind::kAttentionMass, phase, values);
-  if (evidence.probe.heads == 0) return;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = 0.5F * (evidence.pages[i].mean_error + evidence.pages[i].max_error);
-  memory.observe(EvidenceKind::kDeletionError, phase, values);
+  if (!evidence.mass.empty()) {
+    std::vector<float> values = evidence.mass[evictable_->index()];
+    const float heads = static_cast<float>(model_->config().heads) *
+                        static_cast<float>(groups_.groups[evictable_->index()].layout.layers);
+    for (float& value : values) value /= heads;
+    const bool all_queries = memory.wants(EvidenceKind::kAttentionMass);
+    memory.observe(all_queries ? EvidenceKind::kAttentionMass : EvidenceKind::kLastQueryMass, phase,
+                   values);
+  }
+  if (evidence.probe.heads > 0) {
+    std::vector<float> values;
+    for (const PageAttention& page : evidence.pages)
+      values.push_back(0.5F * (page.mean_error + page.max_error));
+    memory.observe(EvidenceKind::kDeletionError, phase, values);
+  }
+  if (memory.wants(EvidenceKind::kKeySimilarity)) take_key_evidence(session);
+}
+
+void Engine::take_key_evidence(Session& session) {
+  SessionMemory& memory = *session.memory_;
+  const KvPageLayout& layout = groups_.groups[evictable_->index()].layout;
+  const std::uint64_t bytes = KeyDirections::page_bytes(layout);
+  auto unread = memory.unread_keys(kMostKeysRead);
+  if (!unread.empty() && cache_->budget().missing_bytes(unread.size() * bytes) > 0) {
+    evictor_->free(seats(), unread.size() * bytes, /*may_demote=*/false);
+    unread = memory.unread_keys(kMostKeysRead);  // what is left of them
+  }
+  const PagedKvView view = session.sequence_->view(*evictable_);
+  for (const std::size_t page : unread) {
+    auto charge = cache_->budget().try_reserve(bytes);
+    if (!charge) break;  // the next pass asks again
+    memory.read_keys(page, view.pages[page], layout, *std::move(charge));
+  }
+  memory.observe_keys(kMostKeysJudged);
+}
+
+Status Engine::shrink(Session& session, std::uint64_t bytes) {
+  MEMDECAY_CHECK(!session.busy_);
+  if (!evicts(session)) {
+    return Status(StatusCode::kInvalidArgument,
+                  "this session never evicts: it has no budget, or the policy \"none\"");
+  }
+  const Evictor::Seat seat{&*session.memory_, &*session.sequence_};
+  const std::uint64_t held = session.memory_->tracked_bytes();
+  if (held <= bytes || evictor_->free_own(seat, held - bytes)) return Status();
+  return make_status(StatusCode::kResourceExhausted,
+                     "the session's {} cannot shrink to {}: what is protected takes more",
+                     format_bytes(held), format_bytes(bytes));
+}
+
+std::vector<PositionRun> Engine::held_tokens(const Session& session) const {
+  std::vector<PositionRun> held;
+  if (!evictable_.has_value()) return held;
+  const PageTable& table = session.sequence_->table(*evictable_);
+  const auto add = [&](const PositionRun& run) {
+    if (run.tokens == 0) return;
+    if (!held.empty() && held.back().end() == run.first) {
+      held.back().tokens += run.tokens;
+    } else {
+      held.push_back(run);
+    }
+  };
+  for (const KvPageRef& page : table.view().pages) {
+    const auto runs = table.runs().of(page);
+    if (runs.empty()) add({page.first_position, page.filled});
+    for (const PositionRun& run : runs) add(run);
+  }
+  return held;
+}
+
+std::uint64_t Engine::other_budget_bytes() const {
+  std::uint64_t bytes = evictor_ ? evictor_->held_bytes() : 0;
+  for (const Session* session : sessions_)
+    if (session->memory_.has_value()) bytes += session->memory_->held_bytes();
+  return bytes;
 }
 
 void Engine::tend_memory() {
@@ -185,8 +292,10 @@ void Engine::tend_memory() {
   if (!evictor_.has_value()) return;
   const std::vector<Evictor::Seat> all = seats();
   const double now = static_cast<double>(steady_now_ns()) / 1e9;
+  std::size_t packed = std::min(kMostPackedPages, kPackedPages + pass_rows_ / kRowsPerPackedPage);
   for (const Evictor::Seat& seat : all) {
     seat.memory->advance(now);
+    while (const std::size_t pages = evictor_->pack(seat, packed)) packed -= pages;
     evictor_->convert_sealed(seat);
   }
   evictor_->relieve(all, kTendedPages * page_bytes());

@@ -1,10 +1,9 @@
 #include "engine/engine_options.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
-#include "policy/make_policy.h"
+#include "policy/policy_spec.h"
 
 namespace memdecay {
 namespace {
@@ -40,9 +39,7 @@ Status EngineOptions::validate() const {
     return make_status(StatusCode::kInvalidArgument, "page_tokens is {}, but must be 16, 32 or 64",
                        page_tokens);
   }
-  const auto policies = policy_names();
-  if (policy != "none" && std::find(policies.begin(), policies.end(), policy) == policies.end())
-    return make_policy(policy).status();
+  if (policy != "none") MEMDECAY_RETURN_IF_ERROR(make_policy_by_spec(policy).status());
   if (kv_budget_bytes == 0)
     return Status(StatusCode::kInvalidArgument, "the KV budget must be above 0 bytes");
   return Status();

@@ -34,7 +34,8 @@ GenerationResult fresh(Engine& engine, const Tokens& prompt, int new_tokens = 12
   return engine.generate(request_for(*session, prompt, new_tokens)).value();
 }
 
-void expect_empty(const Engine& engine) {
+void expect_empty(Engine& engine) {
+  engine.forget_prefixes();
   EXPECT_TRUE(engine.cache().validate().ok()) << engine.cache().validate().message();
   EXPECT_EQ(engine.cache().sequence_count(), 0);
   EXPECT_EQ(engine.cache().budget().current_bytes(), engine.cache().overhead_bytes());

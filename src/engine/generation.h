@@ -9,6 +9,7 @@
 #include "core/id.h"
 #include "core/status.h"
 #include "engine/prompt_labels.h"
+#include "kv/prefix_difference.h"
 #include "model/sampler/sampler.h"
 
 namespace memdecay {
@@ -32,8 +33,11 @@ struct GenerationResult {
   std::string text;             ///< what they say; invalid UTF-8 has become U+FFFD
   TokenId end_token = -1;       ///< the end token that stopped it, or -1
   int prompt_tokens = 0;
-  int reused_tokens = 0;            ///< of the prompt, found in the session
+  int reused_tokens = 0;            ///< of the prompt, not computed: found in session or prefixes
+  int cached_tokens = 0;            ///< of those, taken from prefixes that other sessions left
+  PrefixDifference miss;            ///< why it was not more
   int computed_tokens = 0;          ///< rows of forward passes spent on this request
+  int recomputed_tokens = 0;        ///< of the prompt: computed a second time, not reused
   std::int64_t evicted_tokens = 0;  ///< of its session, while it ran
   std::int64_t prompt_ns = 0;       ///< from submission to the first token
   std::int64_t decode_ns = 0;       ///< from the first token to the last

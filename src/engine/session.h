@@ -8,6 +8,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/id.h"
@@ -35,8 +36,10 @@ class Session {
   std::vector<TokenId> tokens_;
   std::optional<SessionMemory> memory_;
   SessionOptions memory_options_;  ///< what a fork's policy is made from
-  std::vector<Session*>& open_;    ///< the engine's list of sessions; this one is in it
-  bool busy_ = false;              ///< a request runs on it
+  std::string cache_salt_;
+  Position remembered_ = 0;      ///< its pages up to here are in the prefix tree, or were
+  std::vector<Session*>& open_;  ///< the engine's list of sessions; this one is in it
+  bool busy_ = false;            ///< a request runs on it
 };
 
 }  // namespace memdecay

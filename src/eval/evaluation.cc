@@ -15,7 +15,9 @@ namespace {
 
 ResultKey key_of(const EvaluationTask& run, const MemoryCell& cell) {
   const double noise = run.options.label_noise;
-  const std::string variant = noise > 0 ? fmt::format("label noise {:g} %", 100 * noise) : "";
+  std::string variant = noise > 0 ? fmt::format("label noise {:g} %", 100 * noise) : "";
+  if (run.options.after_the_fact)
+    variant += variant.empty() ? "after the fact" : ", after the fact";
   return {run.model, cell.policy, cell.kv_format, cell.budget.text, run.data_set, variant};
 }
 
@@ -26,6 +28,7 @@ nlohmann::ordered_json row_values(std::span<const CellScores> sessions) {
   std::vector<EpisodeSum> bytes;
   double peak_share = 0;
   std::int64_t evicted = 0;
+  std::int64_t recomputed = 0;
   std::map<std::string, double> kept;
   for (const CellScores& session : sessions) {
     episodes.insert(episodes.end(), session.episodes.begin(), session.episodes.end());
@@ -33,6 +36,7 @@ nlohmann::ordered_json row_values(std::span<const CellScores> sessions) {
     const auto full = static_cast<double>(std::max<std::uint64_t>(1, session.full_bytes));
     peak_share = std::max(peak_share, static_cast<double>(session.peak_bytes) / full);
     evicted += session.evicted_tokens;
+    recomputed += session.recomputed_tokens;
     for (const auto& [region, share] : session.kept)
       kept[region] += share / static_cast<double>(sessions.size());
   }
@@ -40,6 +44,7 @@ nlohmann::ordered_json row_values(std::span<const CellScores> sessions) {
   row["kv_bytes"] = metric_json(bootstrap_ratio(bytes));
   row["peak_share_of_fp16"] = peak_share;
   row["evicted_tokens"] = evicted;
+  row["tokens_computed_twice"] = recomputed;
   row["sessions"] = sessions.size();
   row["kept"] = kept;
   return row;

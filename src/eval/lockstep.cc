@@ -42,6 +42,10 @@ Status Lockstep::play_run(std::span<const TokenId> tokens, TokenId next, bool ju
                                  judged ? begin : std::numeric_limits<int>::max(), tell);
 }
 
+Status Lockstep::shrink(std::size_t memory, std::uint64_t bytes) {
+  return engine_.shrink(*sessions_[memory + 1], bytes);
+}
+
 Status Lockstep::play(std::span<const TokenId> tokens, const PromptLabels& labels,
                       std::span<const std::uint8_t> judged, int chunk, const OnToken& on_token,
                       const OnPass& on_pass) {
@@ -50,6 +54,12 @@ Status Lockstep::play(std::span<const TokenId> tokens, const PromptLabels& label
   // The logits of token i are judged by token i + 1.
   const auto wanted = [&](std::size_t i) { return i + 1 < tokens.size() && judged[i + 1] != 0; };
   for (std::size_t begin = 0; begin < tokens.size();) {
+    if (begin > 0 && wanted(begin - 1) && !wanted(begin)) {  // the client sends the next turn
+      std::size_t turn_end = begin;
+      while (turn_end < tokens.size() && !wanted(turn_end)) ++turn_end;
+      for (Session* session : pointers_)
+        MEMDECAY_RETURN_IF_ERROR(engine_.begin_turn(*session, turn_end - begin).status());
+    }
     std::size_t end = begin + 1;
     while (end < tokens.size() && end - begin < static_cast<std::size_t>(chunk) &&
            wanted(end) == wanted(begin))
@@ -57,7 +67,7 @@ Status Lockstep::play(std::span<const TokenId> tokens, const PromptLabels& label
     const TokenId next = end < tokens.size() ? tokens[end] : -1;
     MEMDECAY_RETURN_IF_ERROR(
         play_run(tokens.subspan(begin, end - begin), next, wanted(begin), on_token));
-    on_pass();
+    MEMDECAY_RETURN_IF_ERROR(on_pass());
     begin = end;
   }
   return Status();

@@ -29,8 +29,8 @@ struct ComparedToken {
 class Lockstep {
  public:
   using OnToken = std::function<void(const ComparedToken&)>;
-  /// Called after every pass.
-  using OnPass = std::function<void()>;
+  /// Called after every pass; what is not ok ends the play.
+  using OnPass = std::function<Status()>;
 
   /// Opens the sessions. The engine outlives this.
   static Result<std::unique_ptr<Lockstep>> open(Engine& engine,
@@ -41,6 +41,9 @@ class Lockstep {
   Status play(std::span<const TokenId> tokens, const PromptLabels& labels,
               std::span<const std::uint8_t> judged, int chunk, const OnToken& on_token,
               const OnPass& on_pass);
+
+  /// Evicts once, for memories that do only when they are asked: Engine::shrink().
+  Status shrink(std::size_t memory, std::uint64_t bytes);
 
   const Session& session(std::size_t memory) const { return *sessions_[memory + 1]; }
 

@@ -61,7 +61,7 @@ class LockstepTest : public testing::Test {
             one.difference +=
                 std::abs(static_cast<double>(token.logits[i] - token.reference_logits[i]));
         },
-        [] {});
+        [] { return Status(); });
     EXPECT_TRUE(status.ok()) << status.message();
     for (std::size_t i = 0; i < memories.size(); ++i)
       EXPECT_EQ(lockstep->session(i).tokens().size(), static_cast<std::size_t>(kTokens));
@@ -94,12 +94,38 @@ TEST_F(LockstepTest, NeighboursDoNotChangeWhatAMemorySays) {
   EXPECT_EQ(alone[0].difference, together[1].difference);
 }
 
+TEST_F(LockstepTest, AfterTheFactAMemoryIsTheReferenceUntilItShrinks) {
+  SessionOptions options = memory("h2o", KvForms::kF16, 14);
+  options.evicts_when_asked = true;
+  const auto lockstep = Lockstep::open(*engine_, std::vector<SessionOptions>{options}).value();
+  const auto tokens = random_prompt(kTokens, 3);
+  Position shrunk_at = 0;
+  double before = 0, after = 0;
+  const Status status = lockstep->play(
+      tokens, plain_labels(), judged_, 16,
+      [&](const ComparedToken& token) {
+        double& difference = shrunk_at == 0 ? before : after;
+        for (std::size_t i = 0; i < token.logits.size(); ++i)
+          difference = std::max(
+              difference, std::abs(double{token.logits[i]} - double{token.reference_logits[i]}));
+      },
+      [&] {
+        const auto held = static_cast<Position>(lockstep->session(0).tokens().size());
+        if (shrunk_at > 0 || held < 450) return Status();
+        shrunk_at = held;
+        return lockstep->shrink(0, options.budget_bytes);
+      });
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_LT(before, 1e-3);
+  EXPECT_GT(after, 10 * before);
+}
+
 TEST_F(LockstepTest, ABudgetThatCannotHoldItsNewestPagesIsRefused) {
   const std::vector<SessionOptions> memories = {memory("window", KvForms::kF16, 3)};
   const auto lockstep = Lockstep::open(*engine_, memories).value();
   const auto tokens = random_prompt(kTokens, 3);
   const Status status = lockstep->play(
-      tokens, plain_labels(), judged_, 24, [](const ComparedToken&) {}, [] {});
+      tokens, plain_labels(), judged_, 24, [](const ComparedToken&) {}, [] { return Status(); });
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   const std::string own = "the KV budget of " + format_bytes(memories[0].budget_bytes) + " is full";
   EXPECT_NE(status.message().find(own), std::string::npos) << status.message();

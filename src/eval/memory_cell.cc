@@ -3,12 +3,13 @@
 #include <charconv>
 
 #include "core/units.h"
-#include "policy/make_policy.h"
+#include "policy/policy_spec.h"
 
 namespace memdecay {
 namespace {
 
 constexpr std::string_view kPrefixSuffix = "+prefix";
+constexpr std::string_view kOracle = "oracle";
 
 bool protects_prefix(std::string_view policy) {
   return policy.ends_with(kPrefixSuffix);
@@ -39,6 +40,10 @@ Result<CellBudget> parse_cell_budget(std::string_view text) {
   return budget;
 }
 
+bool MemoryCell::is_oracle() const {
+  return plain_name(policy) == kOracle;
+}
+
 Result<SessionOptions> MemoryCell::options(std::uint64_t protected_bytes,
                                            std::uint64_t total_bytes) const {
   SessionOptions options;
@@ -66,7 +71,8 @@ Result<std::vector<MemoryCell>> make_cells(const std::vector<std::string>& polic
   std::vector<MemoryCell> cells;
   for (const std::string& policy : policies) {
     const std::string name = plain_name(policy);
-    if (name != "none") MEMDECAY_RETURN_IF_ERROR(make_policy(name).status());
+    if (name != "none" && name != kOracle)
+      MEMDECAY_RETURN_IF_ERROR(make_policy_by_spec(name).status());
     for (const std::string& format : kv_formats) {
       MEMDECAY_RETURN_IF_ERROR(kv_forms_named(format).status());
       if (name == "none") {

@@ -21,10 +21,12 @@ struct CellBudget {
 };
 
 struct MemoryCell {
-  std::string policy;     ///< a name of make_policy.h, "none", and "+prefix" behind it
+  std::string policy;     ///< a name of make_policy.h, "none", "oracle", and "+prefix" behind it
   std::string kv_format;  ///< "auto", "fp16", "int8", "k8v4", "int4"
   CellBudget budget;      ///< text "" for none
 
+  /// Whether it knows the session's future (future_errors.h): who runs it gives the policy.
+  bool is_oracle() const;
   /// The session options of this cell for a session whose pages take so many bytes in fp16.
   Result<SessionOptions> options(std::uint64_t protected_bytes, std::uint64_t total_bytes) const;
 };

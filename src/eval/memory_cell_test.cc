@@ -34,6 +34,15 @@ TEST(MemoryCell, NoneStandsOnceAFormat) {
   EXPECT_EQ(cells[5].budget.text, "25%");
 }
 
+TEST(MemoryCell, TheOracleIsACellThoughNoPolicyHasItsName) {
+  const auto cells = make_cells({"oracle", "oracle+prefix", "lru"}, {"fp16"}, {"50%"}).value();
+  ASSERT_EQ(cells.size(), 3U);
+  EXPECT_TRUE(cells[0].is_oracle());
+  EXPECT_TRUE(cells[1].is_oracle());
+  EXPECT_EQ(cells[1].options(0, 100)->protect_prefix, true);
+  EXPECT_FALSE(cells[2].is_oracle());
+}
+
 TEST(MemoryCell, UnknownNamesAreRefused) {
   EXPECT_FALSE(make_cells({"best"}, {"fp16"}, {"50%"}).ok());
   EXPECT_FALSE(make_cells({"lru"}, {"int3"}, {"50%"}).ok());

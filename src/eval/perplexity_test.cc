@@ -126,6 +126,7 @@ TEST(SpeedRunTest, MeasuresPromptsAndDecodingAtAnyDepthAndLeavesNothing) {
   const ModelFile file("gemma3");
   EngineOptions engine_options = file.options();
   engine_options.context_tokens = 150;
+  engine_options.share_prefixes = false;
   const auto engine = ModelFile::engine(engine_options);
   for (const SpeedCase& speed_case :
        {SpeedCase{70, 0, 0}, SpeedCase{0, 5, 0}, SpeedCase{9, 0, 100}, SpeedCase{0, 3, 147}}) {

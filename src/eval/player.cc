@@ -7,6 +7,7 @@
 
 #include "core/steady_clock.h"
 #include "engine/prompt_labels.h"
+#include "engine/prompt_miss.h"
 #include "engine/replay.h"
 
 namespace memdecay {
@@ -45,12 +46,17 @@ Result<std::unique_ptr<Player>> Player::open(Engine& engine, nlohmann::ordered_j
     }
     if (*role == "assistant") player->answers_.push_back(i);
   }
-  if (player->answers_.empty()) {
-    return Status(StatusCode::kInvalidArgument,
-                  "the conversation has no assistant message, so there is no turn to play");
-  }
+  if (messages->empty())
+    return Status(StatusCode::kInvalidArgument, "the conversation has no message to play");
+  if (messages->back().at("role") != "assistant") player->answers_.push_back(messages->size());
+  make_prefix_stable(conversation["messages"], options.stable_prefix);
   player->conversation_ = std::move(conversation);
-  MEMDECAY_ASSIGN_OR_RETURN(player->session_, engine.open_session());
+  SessionOptions session;
+  if (options.shrink_to_bytes > 0) {
+    session.budget_bytes = options.shrink_to_bytes;
+    session.evicts_when_asked = true;
+  }
+  MEMDECAY_ASSIGN_OR_RETURN(player->session_, engine.open_session(session));
   return player;
 }
 
@@ -80,11 +86,16 @@ Status Player::force(std::size_t answer, PlayedTurn& turn) {
     MEMDECAY_ASSIGN_OR_RETURN(PromptLabels labels, label_prompt(whole));
     engine_.label(*session_, std::move(labels));
   }
-  const auto held = static_cast<std::size_t>(engine_.match_prefix(*session_, tokens));
-  turn.reused_tokens = static_cast<int>(std::min(held, input_end));
-  turn.new_tokens = static_cast<int>(input_end) - turn.reused_tokens;
-  turn.computed_tokens = static_cast<int>(tokens.size() - held);
+  const Engine::PrefixMatch match = engine_.match_prefix(*session_, tokens);
+  const auto held = static_cast<std::size_t>(match.tokens);
+  turn.cached_tokens = match.cached_tokens;
+  turn.miss = describe_miss(engine_.model(), whole, match.miss);
   const std::int64_t begin = steady_now_ns();
+  MEMDECAY_ASSIGN_OR_RETURN(turn.recomputed_tokens,
+                            engine_.begin_turn(*session_, tokens.size() - held));
+  turn.reused_tokens = static_cast<int>(std::min(held, input_end)) - turn.recomputed_tokens;
+  turn.new_tokens = static_cast<int>(input_end - std::min(held, input_end));
+  turn.computed_tokens = static_cast<int>(tokens.size() - held) + turn.recomputed_tokens;
   if (held < input_end) MEMDECAY_RETURN_IF_ERROR(extend(tokens.subspan(held, input_end - held)));
   turn.prompt_ns = steady_now_ns() - begin;
   for (std::size_t i = std::max(held, input_end); i < tokens.size(); ++i) {
@@ -98,19 +109,22 @@ Status Player::force(std::size_t answer, PlayedTurn& turn) {
 }
 
 Status Player::generate(std::size_t answer, PlayedTurn& turn) {
-  MEMDECAY_ASSIGN_OR_RETURN(Prompt input, render(answer, true));
+  MEMDECAY_ASSIGN_OR_RETURN(const Prompt input, render(answer, true));
   GenerationRequest request;
   request.session = session_.get();
   if (session_->memory() != nullptr) {
     MEMDECAY_ASSIGN_OR_RETURN(request.labels, label_prompt(input));
   }
-  request.prompt = std::move(input.tokens);
+  request.prompt = input.tokens;
   request.max_new_tokens = options_.generate_tokens;
   request.sampling = options_.sampling;
   MEMDECAY_ASSIGN_OR_RETURN(const GenerationResult result, engine_.generate(std::move(request)));
   MEMDECAY_RETURN_IF_ERROR(result.status);
   turn.reused_tokens = result.reused_tokens;
-  turn.new_tokens = result.prompt_tokens - result.reused_tokens;
+  turn.cached_tokens = result.cached_tokens;
+  turn.miss = describe_miss(engine_.model(), input, result.miss);
+  turn.recomputed_tokens = result.recomputed_tokens;
+  turn.new_tokens = result.prompt_tokens - result.reused_tokens - result.recomputed_tokens;
   turn.computed_tokens = result.computed_tokens;
   turn.generated_tokens = static_cast<int>(result.tokens.size());
   turn.prompt_ns = result.prompt_ns;
@@ -128,9 +142,12 @@ Result<std::optional<PlayedTurn>> Player::next() {
   const SessionMemory* memory = session_->memory();
   const std::int64_t evicted_before = memory != nullptr ? memory->evicted_tokens() : 0;
   const std::size_t answer = answers_[next_];
-  MEMDECAY_RETURN_IF_ERROR(options_.generate_tokens > 0 ? generate(answer, turn)
-                                                        : force(answer, turn));
+  const bool recorded = options_.force_recorded && answer < conversation_["messages"].size();
+  MEMDECAY_RETURN_IF_ERROR(recorded ? force(answer, turn) : generate(answer, turn));
   ++next_;
+  if (options_.shrink_to_bytes > 0 && next_ == answers_.size())
+    MEMDECAY_RETURN_IF_ERROR(engine_.shrink(*session_, options_.shrink_to_bytes));
+  turn.kept = engine_.held_tokens(*session_);
   turn.evicted_tokens = memory != nullptr ? memory->evicted_tokens() - evicted_before : 0;
   turn.live_bytes = engine_.cache().budget().current_bytes();
   turn.peak_bytes = engine_.cache().budget().peak_bytes();

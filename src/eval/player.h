@@ -3,7 +3,8 @@
 //
 // A turn is one assistant message: everything before it is the turn's input. Either the recorded
 // answer is forced, token by token, as if the model had written it; or the model writes its own,
-// which takes the recorded one's place in the history that follows. Every turn sends the whole
+// which takes the recorded one's place in the history that follows. A conversation that ends with a
+// question has one turn more, whose answer the model writes in any case. Every turn sends the whole
 // history again, as clients do. One thread, the engine's.
 #pragma once
 
@@ -16,27 +17,37 @@
 
 #include "engine/engine.h"
 #include "engine/prompt.h"
+#include "engine/stable_prefix.h"
 
 namespace memdecay {
 
 struct PlayOptions {
-  /// Most tokens of an answer that the model writes itself; 0: the recorded answers are forced.
-  int generate_tokens = 0;
+  bool force_recorded = true;
+  int generate_tokens = 128;  ///< most of an answer that the model writes itself
   SamplingOptions sampling;
+  StablePrefix stable_prefix = StablePrefix::kOff;  ///< of the system messages
+  /// Nothing is evicted while turns are played, and at the end the session shrinks to this once:
+  /// eviction after the fact. 0: as the engine's budget asks, while they are played.
+  std::uint64_t shrink_to_bytes = 0;
 };
 
 struct PlayedTurn {
-  int turn = 0;              ///< from 1
-  int new_tokens = 0;        ///< of the input, never seen before
-  int reused_tokens = 0;     ///< of the input, in the session already, evicted ones included
-  int computed_tokens = 0;   ///< rows of forward passes
-  int generated_tokens = 0;  ///< written, or forced
+  int turn = 0;               ///< from 1
+  int new_tokens = 0;         ///< of the input, never seen before
+  int reused_tokens = 0;      ///< of the input, not computed: in the session, evicted ones
+                              ///< included, or in prefixes that other sessions left
+  int cached_tokens = 0;      ///< of those, from the prefixes
+  int recomputed_tokens = 0;  ///< of the input, in the session before and computed again
+  int computed_tokens = 0;    ///< rows of forward passes
+  int generated_tokens = 0;   ///< written, or forced
   std::int64_t evicted_tokens = 0;
-  std::uint64_t live_bytes = 0;  ///< of the budget, at the turn's end
-  std::uint64_t peak_bytes = 0;  ///< the most of this turn
+  std::uint64_t live_bytes = 0;   ///< of the budget, at the turn's end
+  std::uint64_t peak_bytes = 0;   ///< the most of this turn
+  std::vector<PositionRun> kept;  ///< positions whose keys and values are there at the turn's end
   std::int64_t prompt_ns = 0;
   std::vector<std::int64_t> step_ns;  ///< of each decode step
   std::string text;
+  std::string miss;  ///< why what should have been reused was not; else empty
 
   double ms_per_token() const;
 };
@@ -64,7 +75,7 @@ class Player {
   Engine& engine_;
   PlayOptions options_;
   nlohmann::ordered_json conversation_;
-  std::vector<std::size_t> answers_;  ///< indices of assistant messages
+  std::vector<std::size_t> answers_;  ///< indices of assistant messages; the last may be to come
   std::unique_ptr<Session> session_;
   std::size_t next_ = 0;
 };

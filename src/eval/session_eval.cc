@@ -1,11 +1,13 @@
 #include "eval/session_eval.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "engine/prompt.h"
 #include "engine/prompt_labels.h"
 #include "eval/action_values.h"
+#include "eval/future_errors.h"
 #include "eval/label_noise.h"
 #include "eval/lockstep.h"
 #include "eval/message_tokens.h"
@@ -88,54 +90,152 @@ std::uint64_t live_bytes(const Session& session, std::uint64_t full_bytes) {
   return session.memory() == nullptr ? full_bytes : session.memory()->tracked_bytes();
 }
 
-Status evaluate_group(Engine& engine, const ReadSession& read, std::span<const MemoryCell> cells,
-                      const SessionEvalOptions& options, std::span<CellScores> scores,
-                      const std::function<void(double)>& on_progress) {
+/// The first token that is scored: with eviction after the fact, when most of a session is played.
+std::size_t first_scored(std::size_t tokens, const SessionEvalOptions& options) {
+  return options.after_the_fact ? tokens * 3 / 4 : 0;
+}
+
+/// Plays the session through a memory that forgets nothing and notes what each of the assistant's
+/// steps reads.
+Status record_future(Engine& engine, const ReadSession& read, FutureErrors& future) {
+  SessionOptions options;
+  options.policy = "recorder";
+  options.own_policy = [&future](const PolicyOptions& policy) { return future.recorder(policy); };
+  options.kv_forms = KvForms::kF16;
+  options.evicts_when_asked = true;
+  options.packs_pages = false;
+  MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine.open_session(options));
+  engine.label(*session, read.labels);
+  const std::span<const TokenId> tokens(read.prompt.tokens);
+  for (std::size_t begin = 0, end = 0; begin < tokens.size(); begin = end) {
+    // A pass is asked about once, for its last token.
+    const std::size_t most = read.judged[begin] != 0 ? 4 : 64;
+    while (end < tokens.size() && end - begin < most && read.judged[end] == read.judged[begin])
+      ++end;
+    MEMDECAY_RETURN_IF_ERROR(engine.extend(*session, tokens.subspan(begin, end - begin),
+                                           std::numeric_limits<int>::max(),
+                                           [](int, std::span<const float>) {}));
+  }
+  return Status();
+}
+
+/// The cells as memories of a session of which `tokens` count for their budgets.
+Result<std::vector<SessionOptions>> make_memories(const Engine& engine, const ReadSession& read,
+                                                  std::span<const MemoryCell> cells,
+                                                  const FutureErrors& future,
+                                                  const SessionEvalOptions& options) {
+  const std::size_t all = read.prompt.tokens.size();
+  const std::size_t counted = options.after_the_fact ? first_scored(all, options) : all;
   const std::uint64_t token_bytes = engine.kv_bytes_per_token();
-  const auto tokens = read.prompt.tokens.size();
   std::vector<SessionOptions> memories;
   for (const MemoryCell& cell : cells) {
     MEMDECAY_ASSIGN_OR_RETURN(
         SessionOptions memory,
         cell.options(token_bytes * static_cast<std::uint64_t>(read.protected_tokens),
-                     token_bytes * tokens));
+                     token_bytes * counted));
     memory.random_seed = options.seed;
+    memory.evicts_when_asked = options.after_the_fact && memory.policy != "none";
+    if (cell.is_oracle()) {
+      memory.own_policy = [&future](const PolicyOptions& policy) { return future.oracle(policy); };
+      memory.packs_pages = false;  // pages as they were recorded
+    }
     memories.push_back(std::move(memory));
   }
+  return memories;
+}
+
+/// What is measured after each pass, and the one eviction after the fact.
+class PassWatch {
+ public:
+  PassWatch(Lockstep& lockstep, std::span<const SessionOptions> memories,
+            std::span<CellScores> scores, std::uint64_t token_bytes, std::size_t shrink_from)
+      : lockstep_(lockstep),
+        memories_(memories),
+        scores_(scores),
+        token_bytes_(token_bytes),
+        shrink_from_(shrink_from),
+        scoring_(shrink_from == 0) {}
+
+  std::size_t held() const { return lockstep_.session(0).tokens().size(); }
+  /// Whether what a memory says of this token counts.
+  bool scores(Position position) const {
+    return scoring_ && static_cast<std::size_t>(position) > shrunk_at_;
+  }
+
+  Status after_pass() {
+    if (!scoring_) {
+      if (held() < shrink_from_) return Status();
+      MEMDECAY_RETURN_IF_ERROR(shrink());
+    }
+    ++passes_;
+    for (std::size_t i = 0; i < scores_.size(); ++i) {
+      const std::uint64_t bytes = live_bytes(lockstep_.session(i), held() * token_bytes_);
+      scores_[i].mean_bytes += static_cast<double>(bytes);
+      scores_[i].peak_bytes = std::max(scores_[i].peak_bytes, bytes);
+    }
+    return Status();
+  }
+  double passes() const { return static_cast<double>(std::max<std::uint64_t>(1, passes_)); }
+
+ private:
+  Status shrink() {
+    for (std::size_t i = 0; i < memories_.size(); ++i) {
+      if (!memories_[i].evicts_when_asked) continue;
+      MEMDECAY_RETURN_IF_ERROR(lockstep_.shrink(i, memories_[i].budget_bytes));
+    }
+    scoring_ = true;
+    shrunk_at_ = held();
+    return Status();
+  }
+
+  Lockstep& lockstep_;
+  std::span<const SessionOptions> memories_;
+  std::span<CellScores> scores_;
+  std::uint64_t token_bytes_;
+  std::size_t shrink_from_;
+  bool scoring_;
+  std::size_t shrunk_at_ = 0;
+  std::uint64_t passes_ = 0;
+};
+
+Status evaluate_group(Engine& engine, const ReadSession& read, std::span<const MemoryCell> cells,
+                      const FutureErrors& future, const SessionEvalOptions& options,
+                      std::span<CellScores> scores,
+                      const std::function<void(double)>& on_progress) {
+  const std::uint64_t token_bytes = engine.kv_bytes_per_token();
+  const auto tokens = read.prompt.tokens.size();
+  MEMDECAY_ASSIGN_OR_RETURN(const std::vector<SessionOptions> memories,
+                            make_memories(engine, read, cells, future, options));
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Lockstep> lockstep,
                             Lockstep::open(engine, memories));
+  PassWatch watch(*lockstep, memories, scores, token_bytes, first_scored(tokens, options));
   std::vector<DecisionMetrics> metrics(cells.size());
   for (const ActionPiece& piece : read.pieces) {
     const TokenSpan span = tokens_of_bytes(piece.bytes, read.prompt.token_ends);
     for (DecisionMetrics& one : metrics)
       one.add_piece(piece.part, span, read.episode[static_cast<std::size_t>(span.begin)]);
   }
-  std::uint64_t passes = 0;
-  const auto on_pass = [&] {
-    ++passes;
-    const std::size_t held = lockstep->session(0).tokens().size();
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      const std::uint64_t bytes = live_bytes(lockstep->session(i), held * token_bytes);
-      scores[i].mean_bytes += static_cast<double>(bytes);
-      scores[i].peak_bytes = std::max(scores[i].peak_bytes, bytes);
-    }
-    on_progress(static_cast<double>(held) / static_cast<double>(tokens));
-  };
   MEMDECAY_RETURN_IF_ERROR(lockstep->play(
       read.prompt.tokens, read.labels, read.judged, options.chunk_tokens,
       [&](const ComparedToken& token) {
+        if (!watch.scores(token.position)) return;
         metrics[token.memory].add(token.position,
                                   read.episode[static_cast<std::size_t>(token.position)],
                                   token.token, token.reference_logits, token.logits);
       },
-      on_pass));
+      [&] {
+        on_progress(static_cast<double>(watch.held()) / static_cast<double>(tokens));
+        return watch.after_pass();
+      }));
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const Session& session = lockstep->session(i);
     scores[i].episodes = metrics[i].episodes();
-    scores[i].mean_bytes /= static_cast<double>(std::max<std::uint64_t>(1, passes));
+    scores[i].mean_bytes /= watch.passes();
     scores[i].full_bytes = token_bytes * tokens;
     scores[i].kept = kept_shares(session, read.labels);
-    if (session.memory() != nullptr) scores[i].evicted_tokens = session.memory()->evicted_tokens();
+    if (session.memory() == nullptr) continue;
+    scores[i].evicted_tokens = session.memory()->evicted_tokens();
+    scores[i].recomputed_tokens = session.memory()->recomputed_tokens();
   }
   return Status();
 }
@@ -147,6 +247,9 @@ Result<std::vector<CellScores>> evaluate_session(Engine& engine, const ChainedSe
                                                  const SessionEvalOptions& options,
                                                  const std::function<void(double)>& on_progress) {
   MEMDECAY_ASSIGN_OR_RETURN(const ReadSession read, read_session(engine.model(), session, options));
+  FutureErrors future;
+  if (std::any_of(cells.begin(), cells.end(), [](const MemoryCell& c) { return c.is_oracle(); }))
+    MEMDECAY_RETURN_IF_ERROR(record_future(engine, read, future));
   std::vector<CellScores> scores(cells.size());
   const auto group = static_cast<std::size_t>(std::max(1, options.cells_at_once));
   for (std::size_t begin = 0; begin < cells.size(); begin += group) {
@@ -155,7 +258,7 @@ Result<std::vector<CellScores>> evaluate_session(Engine& engine, const ChainedSe
       const double done = static_cast<double>(begin) + share * static_cast<double>(count);
       on_progress(done / static_cast<double>(cells.size()));
     };
-    const Status status = evaluate_group(engine, read, cells.subspan(begin, count), options,
+    const Status status = evaluate_group(engine, read, cells.subspan(begin, count), future, options,
                                          std::span(scores).subspan(begin, count), tell);
     if (!status.ok()) return status.with_context(session.id);
   }

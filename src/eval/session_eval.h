@@ -2,8 +2,9 @@
 //
 // The session is rendered once, its tokens are played in lockstep (lockstep.h) through a full cache
 // and a few cells at a time, and every assistant token is scored against the full cache
-// (decision_metrics.h): streaming, with the labels of the rules, or those noised.
-// One thread, the engine's. Cost: one pass over the session a group of cells.
+// (decision_metrics.h): streaming or after the fact, with the labels of the rules, or those noised.
+// One thread, the engine's. Cost: one pass over the session a group of cells; with an oracle among
+// them one more, in small steps.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,9 @@ struct SessionEvalOptions {
   int cells_at_once = 6;   ///< sessions beside the reference in one pass
   int chunk_tokens = 32;   ///< a memory's tokens in one pass
   double label_noise = 0;  ///< share of region spans that are wrong
+  /// Nothing is evicted while the first three quarters of a session are played; then each cell
+  /// evicts once, to its share of what is held, and the rest is scored. Else streaming.
+  bool after_the_fact = false;
   std::uint64_t seed = 1;
 };
 
@@ -34,6 +38,7 @@ struct CellScores {
   std::uint64_t peak_bytes = 0;
   std::uint64_t full_bytes = 0;  ///< of the same pages with nothing evicted, in fp16
   std::int64_t evicted_tokens = 0;
+  std::int64_t recomputed_tokens = 0;  ///< computed twice
   std::map<std::string, double> kept;  ///< region -> share of its tokens there at the end
 };
 

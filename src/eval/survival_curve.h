@@ -88,7 +88,7 @@ std::array<RegionCalibration, kRegionCount> calibrate_decay(std::span<const UseR
 /// another decay factor: the way back.
 double share_in_use(const RegionCalibration& region, double decay, double threshold);
 
-/// The config that `memdecay calibrate decay` writes (docs/formats/results.md).
+/// The config that `memdecay calibrate decay` writes (docs/formats/policy_config.md).
 nlohmann::ordered_json calibration_json(const std::array<RegionCalibration, kRegionCount>& regions,
                                         const CalibrationOptions& options);
 /// Curves and best fits as one <svg>.

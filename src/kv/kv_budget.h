@@ -87,10 +87,9 @@ struct [[nodiscard]] Room {
     kBudget,  ///< the budget: free or evict `missing_bytes`
     kPool,    ///< the pool has no page number left (its maximum was set lower than the budget)
     kSystem,  ///< the operating system had no memory, though the budget would have allowed it
-    kWindow,  ///< a group with a sliding window cannot do this, whatever is free
   };
   Refusal refusal = Refusal::kNone;
-  std::uint64_t missing_bytes = 0;  ///< 0 when there was room, and with kWindow
+  std::uint64_t missing_bytes = 0;  ///< 0 when there was room
 
   explicit operator bool() const { return refusal == Refusal::kNone; }
 };

@@ -99,6 +99,16 @@ KvCache::~KvCache() {
   MEMDECAY_CHECK(sequence_count_ == 0);
 }
 
+Status KvCache::remember_prefixes(std::unique_ptr<LineageHasher> hasher,
+                                  std::int32_t remembered_evictions) {
+  MEMDECAY_CHECK(prefixes_ == nullptr);
+  std::vector<PagePool*> pools;
+  for (const GroupPools& group : pools_) pools.push_back(&group.own());
+  MEMDECAY_ASSIGN_OR_RETURN(prefixes_, PrefixTree::create(*budget_, std::move(pools),
+                                                          std::move(hasher), remembered_evictions));
+  return {};
+}
+
 SequenceHandle KvCache::try_create_sequence() {
   auto record = budget_->try_reserve(Sequence::record_bytes(pools_.size()));
   if (!record) return nullptr;
@@ -122,7 +132,7 @@ void KvCache::delist(Sequence& sequence) {
 }
 
 std::uint64_t KvCache::overhead_bytes() const {
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = prefixes_ ? prefixes_->empty_bytes() : 0;
   for (const GroupPools& pools : pools_)
     for (const auto& pool : pools.all()) bytes += PagePool::table_bytes_for(pool->max_pages());
   return bytes;
@@ -205,12 +215,17 @@ Status KvCache::check_pool(LayerGroupId group, const PagePool& pool,
   for (const Sequence* s = sequences_; s != nullptr; s = s->next_)
     for (const PageHandle& page : s->table(group).pages()) count(page);
   for (const PageHandle* const page : other_pages) count(*page);
+  if (prefixes_ && &pool == &this->pool(group)) prefixes_->count_references(group, named);
   return pool.check(named);
 }
 
 Status KvCache::validate(std::uint64_t other_bytes,
                          std::span<const PageHandle* const> other_pages) const {
   std::uint64_t bytes = other_bytes;
+  if (prefixes_) {
+    MEMDECAY_RETURN_IF_ERROR(prefixes_->check());
+    bytes += prefixes_->counters().record_bytes;
+  }
   std::int32_t living = 0;
   for (const Sequence* s = sequences_; s != nullptr; s = s->next_, ++living) {
     MEMDECAY_RETURN_IF_ERROR(s->check());

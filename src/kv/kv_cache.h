@@ -4,10 +4,11 @@
 // It decides nothing about what to keep (policy does) and knows no token ids. Invariants, which
 // validate() tests and names:
 //     free + used = total pages of every pool, and no page is both;
-//     references of a page = table entries that name it, over all living sequences, and
-//     other_pages; budget's bytes = pools + sequences + other_bytes <= limit; the equations of
-//     every page table hold; windows hold what the next query sees.
-// A closed sequence leaves nothing: when all are gone, the budget is where it was after create().
+//     references of a page = table entries that name it, over all living sequences, the prefix
+//     tree, and other_pages; budget's bytes = pools + sequences + tree + other_bytes <= limit; the
+//     equations of every page table hold; windows hold what the next query sees.
+// A closed sequence leaves nothing: when all are gone and the tree is cleared, the budget is where
+// it was after create().
 // Threads: one owner (the engine thread) for everything; kernels get views.
 // Cost: create a sequence O(groups); usage() and validate() O(table entries + pages ever used).
 #pragma once
@@ -23,6 +24,7 @@
 #include "kv/group_pools.h"
 #include "kv/kv_budget.h"
 #include "kv/page_pool.h"
+#include "kv/prefix_tree.h"
 #include "kv/sequence.h"
 
 namespace memdecay {
@@ -75,6 +77,14 @@ class KvCache {
   KvCache(const KvCache&) = delete;
   KvCache& operator=(const KvCache&) = delete;
 
+  /// From now on the cache has a PrefixTree, empty: prefixes(). Its bytes are the budget's, and
+  /// validate() counts them. REQUIRES: it has none yet; a hasher of the cache's own groups. Fails
+  /// as PrefixTree::create does.
+  Status remember_prefixes(std::unique_ptr<LineageHasher> hasher,
+                           std::int32_t remembered_evictions);
+  PrefixTree* prefixes() { return prefixes_.get(); }  ///< null without one
+  const PrefixTree* prefixes() const { return prefixes_.get(); }
+
   /// An empty sequence; null when its record finds no room.
   SequenceHandle try_create_sequence();
 
@@ -91,7 +101,7 @@ class KvCache {
   /// Budget bytes of a new sequence that is filled to `tokens` in chunks of `chunk` without cuts,
   /// at its largest: what can never fit is more than budget().limit_bytes() - overhead_bytes().
   std::uint64_t sequence_bytes(Position tokens, std::int32_t chunk) const;
-  /// Bytes that are charged when no sequence lives.
+  /// Bytes that are charged when no sequence lives and no prefix is remembered.
   std::uint64_t overhead_bytes() const;
 
   KvUsage usage(LayerGroupId group) const;
@@ -115,8 +125,9 @@ class KvCache {
 
   KvCacheConfig config_;
   std::unique_ptr<KvBudget> budget_;
-  std::vector<GroupPools> pools_;  // never moved: page tables point at them
-  Sequence* sequences_ = nullptr;  // a list through Sequence::next_
+  std::vector<GroupPools> pools_;         // never moved: page tables point at them
+  std::unique_ptr<PrefixTree> prefixes_;  // dies before its pages' pools
+  Sequence* sequences_ = nullptr;         // a list through Sequence::next_
   std::int32_t sequence_count_ = 0;
   std::int64_t next_id_ = 0;
 };

@@ -271,8 +271,8 @@ bool is_id(const DifferentWords& words, const std::array<std::string, 3>& ahead)
 }  // namespace
 
 std::string_view miss_kind_name(MissKind kind) {
-  constexpr std::array<std::string_view, 10> kNames = {
-      "hit",   "new_text",   "no_entry",        "evicted",        "other_borders",
+  constexpr std::array<std::string_view, 11> kNames = {
+      "hit",   "new_text",   "no_entry",        "evicted",        "other_borders", "short_page",
       "clock", "identifier", "different_tools", "edited_message", "other_salt"};
   return kNames[static_cast<std::size_t>(kind)];
 }

@@ -16,6 +16,7 @@ enum class MissKind : std::uint8_t {
   kNoEntry,         ///< nothing of this tenant begins like this
   kEvicted,         ///< it was remembered, and evicted
   kOtherBorders,    ///< the tokens are remembered, in pages that were cut elsewhere
+  kShortPage,       ///< a model with sliding windows shares full pages only
   kClock,           ///< a time or a date
   kIdentifier,      ///< a request id, hash, or the like
   kDifferentTools,  ///< the tool definitions

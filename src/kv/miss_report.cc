@@ -23,6 +23,8 @@ MissKind kind_of(Cause cause) {
       return MissKind::kEvicted;
     case Cause::kOtherBorders:
       return MissKind::kOtherBorders;
+    case Cause::kShortPage:
+      return MissKind::kShortPage;
     case Cause::kOtherSalt:
       return MissKind::kOtherSalt;
     case Cause::kDiffers:
@@ -60,6 +62,8 @@ const char* reason(MissKind kind) {
       return "it was remembered, and evicted for want of room";
     case MissKind::kOtherBorders:
       return "it is remembered, but cut into other pages";
+    case MissKind::kShortPage:
+      return "a page is not full there, and a model with sliding windows shares full pages only";
     case MissKind::kOtherSalt:
       return "another tenant has more of it, and tenants do not share";
     case MissKind::kClock:

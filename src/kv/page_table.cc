@@ -267,18 +267,27 @@ Position PageTable::close_gaps(Position size, std::int32_t smallest_gap) {
 }
 
 PageTable::Need PageTable::plan_adopt(std::size_t count) const {
-  MEMDECAY_CHECK(!is_dense() && pages().empty());
+  MEMDECAY_CHECK(!open_);
   Need need;
-  need.capacity = pages_.growth_for(count);
+  need.capacity = pages_.growth_for(pages().size() + count);
   need.bytes = need.capacity * kEntryBytes;
   return need;
 }
 
 void PageTable::adopt(PageHandle page, std::int32_t filled) {
   MEMDECAY_CHECK(filled >= 1 && filled <= page_tokens());
-  MEMDECAY_CHECK(pools_->find(page.pool().layout().format) == &page.pool());
   MEMDECAY_CHECK(pages().size() < pages().capacity());
-  const Position end = refs_.items().empty() ? 0 : runs_.end_of(refs_.items().back());
+  const std::int32_t number = first_page_number_ + static_cast<std::int32_t>(pages().size());
+  if (!page.has_page()) {
+    MEMDECAY_CHECK(is_dense() && filled == page_tokens());
+    const GroupPools::Batch batch(*pools_);
+    keep_first(0);
+    first_page_number_ = number + 1;
+    return;
+  }
+  MEMDECAY_CHECK(pools_->find(page.pool().layout().format) == &page.pool());
+  Position end = refs_.items().empty() ? 0 : runs_.end_of(refs_.items().back());
+  if (is_dense()) end = number * page_tokens();
   push(std::move(page), end, filled);
 }
 

@@ -124,11 +124,13 @@ class PageTable {
   /// it, and the next token last; returns the places won. Seals the last page unless that is 0.
   Position close_gaps(Position size, std::int32_t smallest_gap);
 
-  /// Entries for `count` adopted pages. REQUIRES: an empty table without a window.
+  /// Entries for `count` adopted pages behind those there are. REQUIRES: is_open() is false.
   Need plan_adopt(std::size_t count) const;
   void prepare_adopt(const Need& need, BudgetReservation& paid) { hold(need.capacity, paid); }
-  /// Takes a page whose first `filled` slots go on where the table ends. REQUIRES: its pool is one
-  /// of the group's, 1 <= filled <= T, prepare_adopt() counted it.
+  /// Takes a page whose first `filled` slots go on where the table ends. A handle without a page
+  /// says that the window has passed it: it and all before it go. REQUIRES: its pool is one of the
+  /// group's, 1 <= filled <= T, prepare_adopt() counted it; with a window only the last page is not
+  /// full, and what is left holds the window of the next query; without one there is a page.
   void adopt(PageHandle page, std::int32_t filled);
 
   /// Lets pages go that no query at position `next` or later, nor after a cut back by `cut_back`,

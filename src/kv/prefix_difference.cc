@@ -64,18 +64,30 @@ std::vector<TokenId> going_on(const TokenWalk& walk) {
   return tokens;
 }
 
-void add_context(PrefixDifference& difference, const TokenWalk& walk,
-                 std::span<const TokenId> tokens) {
+/// The plan's tokens around the first that differs.
+void add_context(PrefixDifference& difference, std::span<const TokenId> tokens, Position equal) {
   constexpr std::size_t kMost = PrefixDifference::kContextTokens;
-  const auto at = static_cast<std::size_t>(walk.equal);
+  const auto at = static_cast<std::size_t>(equal);
   const auto before = tokens.first(at).last(std::min(at, kMost));
   const auto planned = tokens.subspan(at).first(std::min(tokens.size() - at, kMost));
   difference.before.assign(before.begin(), before.end());
   difference.planned.assign(planned.begin(), planned.end());
-  difference.remembered = going_on(walk);
 }
 
 }  // namespace
+
+PrefixDifference difference_at(std::span<const TokenId> remembered,
+                               std::span<const TokenId> planned, Position at) {
+  PrefixDifference difference;
+  difference.cause = Cause::kDiffers;
+  difference.matched_tokens = at;
+  difference.equal_tokens = at;
+  add_context(difference, planned, at);
+  const auto rest = remembered.subspan(static_cast<std::size_t>(at));
+  const auto shown = rest.first(std::min(rest.size(), PrefixDifference::kContextTokens));
+  difference.remembered.assign(shown.begin(), shown.end());
+  return difference;
+}
 
 PrefixDifference PrefixTree::find_difference(const PrefixScope& scope, const PrefixPlan& plan,
                                              const PrefixPin& pin,
@@ -106,7 +118,8 @@ PrefixDifference PrefixTree::find_difference(const PrefixScope& scope, const Pre
     difference.cause = Cause::kNewText;
   } else {
     difference.cause = Cause::kDiffers;
-    add_context(difference, walk, plan.tokens);
+    add_context(difference, plan.tokens, walk.equal);
+    difference.remembered = going_on(walk);
   }
   return difference;
 }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/id.h"
@@ -20,6 +21,7 @@ struct PrefixDifference {
     kEvicted,       ///< the next page was remembered and evicted, or its window's pages are gone
     kOtherBorders,  ///< the next tokens are remembered, but cut into other pages
     kDiffers,       ///< a remembered sequence goes on with other tokens
+    kShortPage,     ///< a short page ends what windows can share; its caller says so
     kOtherSalt,     ///< another tenant has more of these tokens; for the operator only
   };
   /// Who will read it. Only the operator learns what other tenants have.
@@ -35,5 +37,10 @@ struct PrefixDifference {
   std::vector<TokenId> remembered;
   std::vector<TokenId> planned;
 };
+
+/// kDiffers: tokens that were to continue others go on differently from position `at`. REQUIRES:
+/// both are longer than that.
+PrefixDifference difference_at(std::span<const TokenId> remembered,
+                               std::span<const TokenId> planned, Position at);
 
 }  // namespace memdecay

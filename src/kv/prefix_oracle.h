@@ -196,10 +196,17 @@ class PrefixOracle {
         return false;
     return true;
   }
+  bool frees_a_page(const Record& record) const {
+    for (int g = 0; g < kGroups; ++g)
+      if (record.pages[static_cast<std::size_t>(g)] >= 0 &&
+          !held(g, record.pages[static_cast<std::size_t>(g)]))
+        return true;
+    return false;
+  }
   /// Whether it, or an unpinned page on the way up, could give bytes back.
   bool is_in_the_way(Name name) const {
     for (; !name.second.empty() && records.at(name).pins == 0; name = parent(name))
-      if (is_cached_only(records.at(name))) return true;
+      if (frees_a_page(records.at(name))) return true;
     return false;
   }
   template <typename Among>

@@ -294,6 +294,11 @@ bool PrefixTree::cached_only(const PrefixNode& node) const {
   return std::all_of(&node.pages[0], &node.pages[0] + pools_.size(), free);
 }
 
+bool PrefixTree::frees_a_page(const PrefixNode& node) const {
+  const auto alone = [](const PageHandle& page) { return page.has_page() && page.exclusive(); };
+  return std::any_of(&node.pages[0], &node.pages[0] + pools_.size(), alone);
+}
+
 void PrefixTree::use_path(PrefixNode& leaf) {
   for (PrefixNode* node = &leaf; !node->is_root() && node->pins == 0; node = node->parent)
     recency_.move_to_newest(*node);
@@ -317,7 +322,7 @@ std::uint64_t PrefixTree::evict_shared(std::uint64_t bytes) {
   // Parents are newer than their children, and a pinned parent stays.
   for (PrefixNode* node = recency_.newest(); node != nullptr; node = node->older) {
     const bool parent_goes = node->parent->let_go != 0 && node->parent->in_the_way;
-    node->in_the_way = parent_goes || cached_only(*node);
+    node->in_the_way = parent_goes || frees_a_page(*node);
   }
   std::uint64_t freed = 0;
   for (PrefixNode* node = recency_.oldest(); node != nullptr && freed < bytes;) {
@@ -346,8 +351,20 @@ std::uint64_t PrefixTree::forget(const PrefixScope& scope, const PrefixPlan& pla
     if (!next.equal) return 0;
     node = next.node;
   }
-  std::vector<PrefixNode*> doomed = nodes_below(*node);
-  doomed.insert(doomed.begin(), node);
+  return forget_from(*node);
+}
+
+std::uint64_t PrefixTree::forget_page(LayerGroupId group, const PageHandle& page) {
+  for (const auto& [scope, root] : roots_)
+    for (PrefixNode* const node : nodes_below(*root))
+      if (node->pages[group.index()].has_page() && node->pages[group.index()].id() == page.id())
+        return forget_from(*node);
+  return 0;
+}
+
+std::uint64_t PrefixTree::forget_from(PrefixNode& node) {
+  std::vector<PrefixNode*> doomed = nodes_below(node);
+  doomed.insert(doomed.begin(), &node);
   std::uint64_t freed = 0;
   for (auto victim = doomed.rbegin(); victim != doomed.rend(); ++victim)
     if ((*victim)->pins == 0) freed += remove(**victim);  // a pinned child pins its parent

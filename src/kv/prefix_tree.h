@@ -118,8 +118,8 @@ class PrefixTree {
   /// What evict() may take.
   enum class Victims : std::uint8_t {
     kCachedOnly,  ///< pages that the tree alone holds; others count as used at this moment
-    kAlsoShared,  ///< then also pages of living sequences that come after such a page. Cost:
-                  ///< O(nodes)
+    kAlsoShared,  ///< then also what stands after or beside such a page: pages of living sequences,
+                  ///< which keep them. Cost: O(nodes)
   };
   enum class Insertion : std::uint8_t {
     kAdded,
@@ -157,6 +157,9 @@ class PrefixTree {
   /// Drops the plan's last page and everything after it, but what is pinned; nothing where the plan
   /// is not remembered whole. Returns the bytes that came back. Cost: O(pages dropped or kept).
   std::uint64_t forget(const PrefixScope& scope, const PrefixPlan& plan);
+  /// The same for the place where a page is remembered, if anywhere: for a sequence that will write
+  /// over what only it and the tree hold. Cost: O(nodes).
+  std::uint64_t forget_page(LayerGroupId group, const PageHandle& page);
 
   /// Why `pin`, this plan's lookup before any insert(), did not match more. Cost: as a lookup,
   /// more where prefixes are remembered with several borders; for the operator, per tenant.
@@ -169,6 +172,8 @@ class PrefixTree {
 
   PrefixTreeCounters counters() const;
   PrefixTreeMemory memory() const;  ///< Cost: O(nodes)
+  /// Bytes of the list of past evictions: what an empty tree takes.
+  std::uint64_t empty_bytes() const { return past_evictions_.size() * sizeof(std::uint64_t); }
   /// Adds the tree's references to named[page]; pages past its end must have none.
   void count_references(LayerGroupId group, std::span<std::int32_t> named) const;
   /// kCorrupt names the first broken invariant. Cost: O(nodes).
@@ -189,10 +194,12 @@ class PrefixTree {
                        std::span<PageHandle> pages);
   std::uint64_t remove(PrefixNode& leaf);
   std::uint64_t evict_shared(std::uint64_t bytes);
+  std::uint64_t forget_from(PrefixNode& node);
   void check_plan(const PrefixPlan& plan) const;
   void check_insertion(const PrefixScope& scope, const PrefixPin& pin,
                        std::span<const TokenId> tokens, std::span<const PageHandle> pages) const;
   bool cached_only(const PrefixNode& node) const;
+  bool frees_a_page(const PrefixNode& node) const;
   void pin_node(PrefixNode& node);
   void unpin_node(PrefixNode& node);
   void pin_path(PrefixNode* end);

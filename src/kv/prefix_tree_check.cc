@@ -126,7 +126,7 @@ Status PrefixTree::check_pages() const {
 }
 
 Status PrefixTree::check_totals() const {
-  std::uint64_t bytes = past_evictions_.size() * sizeof(std::uint64_t);
+  std::uint64_t bytes = empty_bytes();
   std::int32_t nodes = 0;
   for (const auto& [scope, root] : roots_) {
     bytes += root_bytes(scope);

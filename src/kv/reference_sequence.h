@@ -158,12 +158,7 @@ class ReferenceSequence {
       end += fills.back();
       pages.adopt(std::move(page));
     }
-    const bool windows = unbounded_.size() != cache_->groups().size();
-    const std::string trouble = attempt([&] {
-      const Room room = real_->try_adopt(fills, handles);
-      if ((room.refusal == Room::Refusal::kWindow) != windows) wrong_ = "windows are taken wrongly";
-      return room.refusal == Room::Refusal::kWindow ? Room{room.refusal, 1} : room;
-    });
+    const std::string trouble = attempt([&] { return real_->try_adopt(fills, handles); });
     if (!done_) return trouble;
     pages_ = std::move(pages);
     markers_.assign(source.markers_.begin(), source.markers_.begin() + end);

@@ -84,6 +84,7 @@ bool Sequence::try_truncate(Position to) {
   if (to != 0 && to < earliest_cut()) return false;
   for (PageTable& table : tables_) table.truncate(to);
   size_ = to;
+  if (to <= exact_end_) exact_end_ = kNothingLost;
   return true;
 }
 
@@ -112,22 +113,28 @@ Position Sequence::close_gaps(std::int32_t smallest_gap) {
 }
 
 void Sequence::drop(std::span<const Position> first_positions) {
+  if (!first_positions.empty()) lose_from(first_positions.front());
   for (PageTable& table : tables_) table.drop(first_positions);
 }
 
 Room Sequence::try_replace(Position first_position, KvFormat form, const ConvertPage& convert) {
-  return pay_and_apply(
+  const Room room = pay_and_apply(
       [&](const PageTable& table) { return table.plan_replace(first_position, form); },
       [&](PageTable& table, const PageTable::Need& need, BudgetReservation& paid) {
         table.replace(first_position, convert, need, paid);
       });
+  if (room) lose_from(first_position);
+  return room;
 }
 
 Room Sequence::pack_pages(std::span<const Position> first_positions) {
-  return pay_and_apply([&](const PageTable& table) { return table.plan_pack(first_positions); },
-                       [&](PageTable& table, const PageTable::Need& need, BudgetReservation& paid) {
-                         table.pack(first_positions, need, paid);
-                       });
+  const Room room =
+      pay_and_apply([&](const PageTable& table) { return table.plan_pack(first_positions); },
+                    [&](PageTable& table, const PageTable::Need& need, BudgetReservation& paid) {
+                      table.pack(first_positions, need, paid);
+                    });
+  if (room) lose_from(first_positions.front());  // the borders are others now
+  return room;
 }
 
 SequenceHandle Sequence::try_fork() const {
@@ -139,6 +146,7 @@ SequenceHandle Sequence::try_fork() const {
       new Sequence(cache_, cache_.next_id(), paid->split(record_bytes(tables_.size()))));
   for (const PageTable& table : tables_) copy->tables_.push_back(table.fork(*paid));
   copy->size_ = size_;
+  copy->exact_end_ = exact_end_;
   return copy;
 }
 
@@ -147,19 +155,22 @@ PageHandle Sequence::share_page(LayerGroupId group, Position first_position) con
 }
 
 Room Sequence::try_adopt(std::span<const std::int32_t> fills, std::span<const PageHandle> pages) {
-  MEMDECAY_CHECK(size_ == 0 && pages.size() == fills.size() * tables_.size());
-  const auto has_window = [](const PageTable& table) { return table.window() > 0; };
-  if (std::any_of(tables_.begin(), tables_.end(), has_window)) return {Room::Refusal::kWindow, 0};
+  MEMDECAY_CHECK(pages.size() == fills.size() * tables_.size());
   std::size_t group = 0;
   const Room room =
       pay_and_apply([&](const PageTable& table) { return table.plan_adopt(fills.size()); },
                     [&](PageTable& table, const PageTable::Need& need, BudgetReservation& paid) {
                       table.prepare_adopt(need, paid);
-                      for (std::size_t i = 0; i < fills.size(); ++i)
-                        table.adopt(pages[i * tables_.size() + group].share(), fills[i]);
+                      for (std::size_t i = 0; i < fills.size(); ++i) {
+                        const PageHandle& page = pages[i * tables_.size() + group];
+                        table.adopt(page.has_page() ? page.share() : PageHandle(), fills[i]);
+                      }
                       ++group;
                     });
-  if (room) size_ = std::accumulate(fills.begin(), fills.end(), Position{0});
+  if (!room) return room;
+  size_ = std::accumulate(fills.begin(), fills.end(), size_);
+  for (const PageTable& table : tables_)
+    MEMDECAY_CHECK(table.window() == 0 || table.earliest_cut() <= std::max(size_, 1));
   return room;
 }
 

@@ -23,7 +23,9 @@
 // Cost: see PageTable, summed over the groups; try_fork O(pages).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -109,11 +111,16 @@ class Sequence {
   /// Another reference to a page, for a holder beside the sequences (a prefix tree): while it
   /// lives, nobody writes the page. KvCache::validate() must be told of it.
   PageHandle share_page(LayerGroupId group, Position first_position) const;
-  /// An empty sequence takes references to pages whose first fills[i] slots hold the positions from
-  /// 0 on, one after another; pages[i * groups + g] is page i's of group g. A partly filled last
-  /// page in the group's own form is open: the next append copies it, or seals it by a cut.
-  /// Refusal::kWindow, whatever is free, where a group has a window.
+  /// Takes references to pages whose first fills[i] slots hold the positions from size() on, one
+  /// after another; pages[i * groups + g] is page i's of group g. A partly filled last page in the
+  /// group's own form is open: the next append copies it, or seals it by a cut. Pages that a window
+  /// has passed may be missing. REQUIRES: no group's last page is open; where a group has a window,
+  /// all pages but the last are full and what the query at the new size sees is there.
   Room try_adopt(std::span<const std::int32_t> fills, std::span<const PageHandle> pages);
+  /// Tokens from the start on whose keys and values are as they were computed, from all before them
+  /// in the pages they stand in: nothing of them was dropped, changed its form, or was packed.
+  /// Only their pages may be shared as a prefix. A cut back forgets losses behind it.
+  Position exact_tokens() const { return std::min(exact_end_, size_); }
 
   PagedKvView view(LayerGroupId group) const { return table(group).view(); }
   /// Dies unless every page that holds a position of [begin, end) is held by this sequence alone
@@ -131,7 +138,9 @@ class Sequence {
  private:
   friend class KvCache;
   Sequence(KvCache& cache, SequenceId id, BudgetReservation record);
+  static constexpr Position kNothingLost = std::numeric_limits<Position>::max();
   static std::uint64_t record_bytes(std::size_t groups);
+  void lose_from(Position position) { exact_end_ = std::min(exact_end_, position); }
   template <typename Plan, typename Apply>
   Room pay_and_apply(const Plan& plan, const Apply& apply);
   const PageTable* first_unbounded() const;
@@ -140,6 +149,7 @@ class Sequence {
   KvCache& cache_;
   SequenceId id_;
   Position size_ = 0;
+  Position exact_end_ = kNothingLost;  // first position of the first page that lost something
   BudgetReservation record_;  // pays for this object and the array of tables; dies after them
   std::vector<PageTable> tables_;
   Sequence* previous_ = nullptr;  // the cache's list of living sequences

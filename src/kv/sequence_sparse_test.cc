@@ -434,16 +434,73 @@ TEST(SequenceAdopt, TakesSharedPagesFromTheFront) {
   expect_valid(*cache);
 }
 
-TEST(SequenceAdopt, AWindowRefuses) {
+TEST(SequenceAdopt, GoesOnBehindItsOwnPages) {
+  const auto cache = make_cache(KvBudget::kUnlimited, {0});
+  auto source = cache->try_create_sequence();
+  append(*source, 40);
+  std::vector<PageHandle> held;
+  for (const Position first : {16, 32}) held.push_back(source->share_page(kGlobal, first));
+  auto sequence = cache->try_create_sequence();
+  append(*sequence, 16);
+  ASSERT_TRUE(sequence->try_adopt(std::vector<std::int32_t>{16, 5}, held));
+  EXPECT_EQ(sequence->size(), 37);
+  EXPECT_EQ(entries(*sequence), (Entries{{0, 16}, {16, 16}, {32, 5}}));
+  EXPECT_EQ(sequence->memory().shared_pages, 2);
+  EXPECT_TRUE(sequence->check().ok());
+}
+
+TEST(SequenceAdopt, AWindowTakesWhatTheNextQuerySees) {
   const auto cache = make_cache(KvBudget::kUnlimited, {0, 20});
   auto source = cache->try_create_sequence();
-  ASSERT_TRUE(source->try_append(16));
-  std::vector<PageHandle> held;
-  for (const int group : {0, 1}) held.push_back(source->share_page(LayerGroupId(group), 0));
+  append(*source, 72);
+  const PageTable& window = source->table(kWindowed);
+  ASSERT_EQ(window.first_page_number(), 0);  // it is trimmed before an append
+  for (const std::size_t missing : {std::size_t{0}, std::size_t{2}}) {
+    std::vector<PageHandle> held;
+    for (std::size_t i = 0; i < 5; ++i) {
+      const auto first = static_cast<Position>(16 * i);
+      held.push_back(source->share_page(kGlobal, first));
+      held.push_back(i < missing ? PageHandle() : source->share_page(kWindowed, first));
+    }
+    auto sequence = cache->try_create_sequence();
+    ASSERT_TRUE(sequence->try_adopt(std::vector<std::int32_t>{16, 16, 16, 16, 3}, held));
+    EXPECT_EQ(sequence->size(), 67);
+    EXPECT_EQ(sequence->view(kWindowed).first_page_number, static_cast<int>(missing));
+    EXPECT_TRUE(sequence->check().ok()) << sequence->check().message();
+    ASSERT_TRUE(sequence->try_append(20));
+    EXPECT_TRUE(sequence->check().ok()) << sequence->check().message();
+  }
+  std::vector<PageHandle> short_of_window;
+  for (const Position first : {0, 16}) {
+    short_of_window.push_back(source->share_page(kGlobal, first));
+    short_of_window.emplace_back();
+  }
   auto sequence = cache->try_create_sequence();
-  EXPECT_EQ(sequence->try_adopt(std::vector<std::int32_t>{16}, held).refusal,
-            Room::Refusal::kWindow);
-  EXPECT_EQ(sequence->size(), 0);
+  EXPECT_DEATH(
+      static_cast<void>(sequence->try_adopt(std::vector<std::int32_t>{16, 16}, short_of_window)),
+      "CHECK failed");
+}
+
+TEST(SequenceExactness, EndsAtTheFirstPageThatLostSomething) {
+  const auto cache = make_cache();
+  auto sequence = cache->try_create_sequence();
+  append(*sequence, 60, {20, 40});
+  EXPECT_EQ(sequence->exact_tokens(), 60);
+  ASSERT_TRUE(sequence->try_replace(40, KvFormat::kInt8, zero_copy));
+  EXPECT_EQ(sequence->exact_tokens(), 40);
+  sequence->drop(Cuts{16});
+  EXPECT_EQ(sequence->exact_tokens(), 16);
+  append(*sequence, 10);
+  EXPECT_EQ(sequence->exact_tokens(), 16);
+  EXPECT_EQ(sequence->try_fork()->exact_tokens(), 16);
+  ASSERT_TRUE(sequence->try_truncate(30));
+  EXPECT_EQ(sequence->exact_tokens(), 16);
+  ASSERT_TRUE(sequence->try_truncate(16));
+  EXPECT_EQ(sequence->exact_tokens(), 16);
+  append(*sequence, 30, {18, 20});
+  EXPECT_EQ(sequence->exact_tokens(), 46);
+  ASSERT_TRUE(sequence->pack_pages(Cuts{16, 18}));
+  EXPECT_EQ(sequence->exact_tokens(), 16);
 }
 
 TEST(KvCacheForms, WhatCannotWorkIsRefusedInWords) {

@@ -1,5 +1,6 @@
 #include "policy/classic_policy.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "policy/decay_math.h"
@@ -47,6 +48,13 @@ std::optional<double> ClassicPolicy::gentle_limit(const PlanRequest& request) co
 std::string ClassicPolicy::describe(TrackedPageId page, double score) const {
   return fmt::format("score {:.4g} (unit {:.4g}) after {} accesses", classic_score_of(page),
                      std::exp(score), accesses_[page.index()]);
+}
+
+/// Whoever looked at a part looks at the page.
+void ClassicPolicy::on_inherit(const PackedPage& page) {
+  std::int64_t& accesses = accesses_[page.meta.id.index()];
+  for (const PackedPart& part : page.parts)
+    accesses = std::max(accesses, accesses_[part.from.index()]);
 }
 
 }  // namespace memdecay

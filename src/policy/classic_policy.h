@@ -27,6 +27,7 @@ class ClassicPolicy final : public OrderedPolicy {
  public:
   explicit ClassicPolicy(const ClassicOptions& options = {});
   std::string_view name() const override { return "memdecay-classic"; }
+  bool wants(EvidenceKind kind) const override { return kind == EvidenceKind::kAttentionMass; }
   /// S of the page alone, now. REQUIRES: tracked.
   double classic_score_of(TrackedPageId page) const;
 
@@ -35,6 +36,7 @@ class ClassicPolicy final : public OrderedPolicy {
   double offset(int lane) const override;
   void on_track(const PageMeta& page, bool is_new) override;
   void on_observe(const EvidenceBatch& batch) override;
+  void on_inherit(const PackedPage& page) override;
   std::optional<double> gentle_limit(const PlanRequest& request) const override;
   std::string describe(TrackedPageId page, double score) const override;
 

@@ -21,6 +21,7 @@ struct PlanRequest {
   Urgency urgency = Urgency::kPressed;
   double gentle_score_ceiling = 0.01;  ///< a tenth of the classic threshold
   bool may_demote = true;              ///< else a ladder is left alone: drops only
+  bool may_drop = true;                ///< else only a ladder gives
 };
 
 struct PlanAction {

@@ -14,12 +14,13 @@
 //   - the same calls give the same plan.
 //
 // Threads: one owner. Cost, n pages, R regions, k actions of a plan, f pages held by floors:
-// track, release O(log n); observe O(pages in the batch * log n); advance O(R);
-// plan O(R + (k + f) log(k + f + R)).
+// track, release O(log n), repack the same for each page; observe O(pages in the batch * log n);
+// advance O(R); plan O(R + (k + f) log(k + f + R)).
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "policy/eviction_plan.h"
@@ -41,13 +42,21 @@ class EvictionPolicy {
   /// Takes a page in; of a page already tracked, replaces what is known (sealed, another form or
   /// region, an item that ended) and keeps its evidence. id and position never change.
   virtual void track(const PageMeta& page) = 0;
+  /// Whether evidence of this kind changes anything here; what is not wanted need not be measured.
+  virtual bool wants(EvidenceKind kind) const = 0;
   /// Evidence about tracked pages; of others it is ignored. Not finite is a bug of the caller.
   virtual void observe(const EvidenceBatch& batch) = 0;
   virtual void advance(const PolicyTime& now) = 0;
   /// Which pages to demote or drop so that the tracked bytes meet the budget.
   virtual EvictionPlan plan(const PlanRequest& request) const = 0;
+  /// Whether what was dropped is to be computed again when the next turn begins.
+  virtual bool recomputes() const { return false; }
   /// Forgets a page that is gone, for whatever reason. REQUIRES: tracked.
   virtual void release(TrackedPageId page) = 0;
+  /// The pages of `before` were laid together into those of `after`: nothing is gone, so floors and
+  /// evidence stand. A new page takes over what was seen of its parts. REQUIRES: all of `before`
+  /// are tracked, no id of `after` is, and the parts of `after` are the tokens of `before`.
+  virtual void repack(std::span<const TrackedPageId> before, std::span<const PackedPage> after) = 0;
   virtual Explanation explain(TrackedPageId page) const = 0;
 
   virtual std::uint64_t tracked_bytes() const = 0;

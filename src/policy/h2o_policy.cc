@@ -17,4 +17,10 @@ void H2oPolicy::on_observe(const EvidenceBatch& batch) {
   }
 }
 
+void H2oPolicy::on_inherit(const PackedPage& page) {
+  double& mass = mass_[page.meta.id.index()];
+  for (const PackedPart& part : page.parts)
+    mass += mass_[part.from.index()] * share_of(book(), part);
+}
+
 }  // namespace memdecay

@@ -17,4 +17,11 @@ void KeydiffPolicy::on_observe(const EvidenceBatch& batch) {
   }
 }
 
+void KeydiffPolicy::on_inherit(const PackedPage& page) {
+  double& similarity = similarity_[page.meta.id.index()];
+  similarity = 0;
+  for (const PackedPart& part : page.parts)
+    similarity += similarity_[part.from.index()] * part.tokens / page.meta.tokens;
+}
+
 }  // namespace memdecay

@@ -14,6 +14,7 @@ class KeydiffPolicy final : public OrderedPolicy {
   explicit KeydiffPolicy(const ProtectionOptions& protection, const LadderOptions& ladder = {})
       : OrderedPolicy(protection, ladder, 1) {}
   std::string_view name() const override { return "keydiff"; }
+  bool wants(EvidenceKind kind) const override { return kind == EvidenceKind::kKeySimilarity; }
 
  private:
   double key(TrackedPageId page, Region /*as*/) const override {
@@ -21,6 +22,7 @@ class KeydiffPolicy final : public OrderedPolicy {
   }
   void on_track(const PageMeta& page, bool is_new) override;
   void on_observe(const EvidenceBatch& batch) override;
+  void on_inherit(const PackedPage& page) override;
 
   std::vector<double> similarity_;  // by page
 };

@@ -15,4 +15,9 @@ void LruPolicy::on_observe(const EvidenceBatch& batch) {
   });
 }
 
+void LruPolicy::on_inherit(const PackedPage& page) {
+  std::int64_t& used = used_step_[page.meta.id.index()];
+  for (const PackedPart& part : page.parts) used = std::max(used, used_step_[part.from.index()]);
+}
+
 }  // namespace memdecay

@@ -13,6 +13,7 @@ class LruPolicy final : public OrderedPolicy {
   explicit LruPolicy(const ProtectionOptions& protection, const LadderOptions& ladder = {})
       : OrderedPolicy(protection, ladder, 1) {}
   std::string_view name() const override { return "lru"; }
+  bool wants(EvidenceKind kind) const override { return kind == EvidenceKind::kAttentionMass; }
 
  private:
   double key(TrackedPageId page, Region /*as*/) const override {
@@ -20,6 +21,7 @@ class LruPolicy final : public OrderedPolicy {
   }
   void on_track(const PageMeta& page, bool is_new) override;
   void on_observe(const EvidenceBatch& batch) override;
+  void on_inherit(const PackedPage& page) override;
 
   std::vector<std::int64_t> used_step_;  // by page
 };

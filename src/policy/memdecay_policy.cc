@@ -4,11 +4,12 @@
 
 #include "core/check.h"
 #include "policy/decay_math.h"
+#include "policy/page_accesses.h"
 
 namespace memdecay {
 
 std::array<double, kRegionCount> default_region_decay() {
-  constexpr std::array<double, kRegionCount> kSurvivalSteps = {0, 4000, 2000, 1000, 300};
+  constexpr std::array<double, kRegionCount> kSurvivalSteps = {0, 200e3, 100e3, 50e3, 15e3};
   std::array<double, kRegionCount> decay = {};  // system text does not decay
   for (std::size_t r = 1; r < kRegionCount; ++r) {
     decay[r] = decay_for_survival(kInitialScores[r], kSurvivalSteps[r]);
@@ -36,7 +37,7 @@ double MemdecayPolicy::key(TrackedPageId page, Region as) const {
   const std::size_t r = region_index(as);
   const double level =
       record.evidence.seen() ? record.evidence.log_level(options_.evidence) : record.unseen_level;
-  return std::log(options_.initial[r]) + options_.beta * level +
+  return options_.region_weight * std::log(options_.initial[r]) + options_.beta * level +
          options_.exact_bonus * static_cast<double>(book().meta(page).exact_share) +
          record.born_tau[r];
 }
@@ -108,9 +109,22 @@ std::string MemdecayPolicy::describe(TrackedPageId page, double score) const {
       record.evidence.seen() ? record.evidence.log_level(options_.evidence) : record.unseen_level;
   return fmt::format(
       "log score {:.4g} (region {:+.3g}, evidence {:+.3g}{}, exact values {:+.3g}, decay {:+.3g})",
-      score, std::log(options_.initial[r]), options_.beta * (level - mean_level()),
-      record.evidence.seen() ? "" : " assumed",
+      score, options_.region_weight * std::log(options_.initial[r]),
+      options_.beta * (level - mean_level()), record.evidence.seen() ? "" : " assumed",
       options_.exact_bonus * static_cast<double>(meta.exact_share), record.born_tau[r] - tau_[r]);
+}
+
+void MemdecayPolicy::on_inherit(const PackedPage& page) {
+  PageRecord& record = records_[page.meta.id.index()];
+  record.unseen_level = 0;
+  record.born_tau = {};
+  for (const PackedPart& part : page.parts) {
+    const PageRecord& from = records_[part.from.index()];
+    record.evidence.add(from.evidence, share_of(book(), part), kept_since(from.observed_step));
+    const double weight = static_cast<double>(part.tokens) / page.meta.tokens;
+    record.unseen_level += weight * from.unseen_level;
+    for (std::size_t r = 0; r < kRegionCount; ++r) record.born_tau[r] += weight * from.born_tau[r];
+  }
 }
 
 }  // namespace memdecay

@@ -27,6 +27,10 @@ OrderedPolicy::Placement OrderedPolicy::placement(std::int32_t unit) const {
   book_.pages_of(unit, /*core_only=*/true, scratch_);
   Region region = Region::kOrdinary;
   for (const TrackedPageId page : scratch_) region = stronger(region, book_.meta(page).region);
+  if (scratch_.size() == 1) {  // no rounding: pages that are worth the same go by position
+    const PageMeta& meta = book_.meta(scratch_.front());
+    return {{key(meta.id, region), meta.position}, region};
+  }
   double sum = 0;
   std::int64_t tokens = 0;
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
@@ -63,9 +67,7 @@ void OrderedPolicy::replace_drop(std::int32_t unit, bool forced) {
 PageForm OrderedPolicy::lowest_form(const PageMeta& page) const {
   PageForm lowest = ladder_.lowest;
   if (page.pinned) lowest = std::min(lowest, ladder_.lowest_pinned);
-  if (page.exact_share >= ladder_.exact_from_share) {
-    lowest = std::min(lowest, ladder_.lowest_exact);
-  }
+  if (book_.shield(page.id) == Shield::kNewest) lowest = std::min(lowest, ladder_.lowest_newest);
   return lowest;
 }
 
@@ -79,19 +81,25 @@ std::optional<PageForm> OrderedPolicy::next_form(const PageMeta& page, PageForm 
   return std::nullopt;
 }
 
-double OrderedPolicy::demote_weight(const PageMeta& page, PageForm from, PageForm to) {
+bool OrderedPolicy::reluctant(const PageMeta& page, PageForm to) const {
+  return page.exact_share >= ladder_.exact_from_share && to > ladder_.lowest_exact;
+}
+
+double OrderedPolicy::demote_weight(const PageMeta& page, PageForm from, PageForm to) const {
+  constexpr double kAfterAllOthers = 1e12;  // more than any score
   const FormCost& after = page.forms[form_index(to)];
   const std::uint64_t bytes = from == page.form ? page.bytes : page.forms[form_index(from)].bytes;
   const double added = static_cast<double>(after.rounding_error) -
                        static_cast<double>(page.forms[form_index(from)].rounding_error);
-  return std::log(std::max(added, 1e-9)) - std::log(static_cast<double>(bytes - after.bytes));
+  return std::log(std::max(added, 1e-9)) - std::log(static_cast<double>(bytes - after.bytes)) +
+         (reluctant(page, to) ? kAfterAllOthers : 0);
 }
 
 bool OrderedPolicy::demotable(TrackedPageId page) const {
   if (!ladder_.enabled || !book_.tracked(page)) return false;
   const Shield shield = book_.shield(page);
-  const bool free =
-      shield == Shield::kNone || shield == Shield::kPinned || shield == Shield::kRoundMate;
+  const bool free = shield == Shield::kNone || shield == Shield::kPinned ||
+                    shield == Shield::kRoundMate || shield == Shield::kNewest;
   const PageMeta& meta = book_.meta(page);
   return free && next_form(meta, meta.form).has_value();
 }
@@ -132,6 +140,17 @@ void OrderedPolicy::release(TrackedPageId page) {
   replace_touched();
 }
 
+void OrderedPolicy::repack(std::span<const TrackedPageId> before,
+                           std::span<const PackedPage> after) {
+  for (const PackedPage& page : after) {
+    MEMDECAY_CHECK(!book_.tracked(page.meta.id));
+    on_track(page.meta, /*is_new=*/true);
+    on_inherit(page);
+  }
+  book_.repack(before, after);
+  replace_touched();
+}
+
 void OrderedPolicy::observe(const EvidenceBatch& batch) {
   on_observe(batch);
   std::sort(dirty_rounds_.begin(), dirty_rounds_.end());
@@ -159,7 +178,7 @@ void OrderedPolicy::rekey(TrackedPageId page) {
 EvictionPlan OrderedPolicy::plan(const PlanRequest& request) const {
   const bool gentle = request.urgency == Urgency::kGentle;
   const bool over = book_.bytes() > request.budget_bytes;
-  PlanWriter writer(*this, request.budget_bytes, over && !gentle && drops_all());
+  PlanWriter writer(*this, request, over && !gentle && drops_all() && request.may_drop);
   if (!over) return writer.take();
   if (gentle) {
     const std::optional<double> limit = gentle_limit(request);
@@ -167,6 +186,7 @@ EvictionPlan OrderedPolicy::plan(const PlanRequest& request) const {
     return writer.take();
   }
   if (ladder_.enabled && request.may_demote) writer.demote_all();
+  if (!request.may_drop) return writer.take();
   const double bonus = book_.options().lag_bonus;
   if (std::isfinite(bonus)) {
     writer.drop_units(PlanWriter::Rounds::kAll, bonus, std::nullopt);

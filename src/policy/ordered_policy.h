@@ -24,17 +24,22 @@ struct LadderOptions {
   bool enabled = false;
   PageForm lowest = PageForm::kInt4;
   PageForm lowest_pinned = PageForm::kInt8;
-  PageForm lowest_exact = PageForm::kK8V4;  ///< D8: the keys of exact values stay int8
-  float exact_from_share = 0.10F;           ///< a page that holds this much of them
+  PageForm lowest_newest = PageForm::kInt8;  ///< of the pages that are never dropped
+  /// Exact values keep this form until no other page has a finer one than `lowest` (D8); only then
+  /// do they take fewer bits too, before anything is dropped.
+  PageForm lowest_exact = PageForm::kK8V4;
+  float exact_from_share = 0.10F;  ///< a page that holds this much of them
 };
 
 class OrderedPolicy : public EvictionPolicy {
  public:
   void track(const PageMeta& page) final;
+  bool wants(EvidenceKind /*kind*/) const override { return false; }
   void observe(const EvidenceBatch& batch) final;
   void advance(const PolicyTime& now) final;
   EvictionPlan plan(const PlanRequest& request) const final;
   void release(TrackedPageId page) final;
+  void repack(std::span<const TrackedPageId> before, std::span<const PackedPage> after) final;
   Explanation explain(TrackedPageId page) const final;
   std::uint64_t tracked_bytes() const final { return book_.bytes(); }
   std::uint64_t update_steps() const final;
@@ -47,6 +52,8 @@ class OrderedPolicy : public EvictionPolicy {
   virtual double offset(int /*lane*/) const { return 0; }
   virtual void on_track(const PageMeta& /*page*/, bool /*is_new*/) {}
   virtual void on_observe(const EvidenceBatch& /*batch*/) {}
+  /// on_track() has begun the page anew; the parts are tracked still, book() knows them.
+  virtual void on_inherit(const PackedPage& /*page*/) {}
   virtual void on_advance(const PolicyTime& /*now*/) {}
   /// Units below this score may go in a gentle plan; by default none.
   virtual std::optional<double> gentle_limit(const PlanRequest& /*request*/) const { return {}; }
@@ -82,7 +89,9 @@ class OrderedPolicy : public EvictionPolicy {
   void replace_touched();
   PageForm lowest_form(const PageMeta& page) const;
   std::optional<PageForm> next_form(const PageMeta& page, PageForm from) const;
-  static double demote_weight(const PageMeta& page, PageForm from, PageForm to);
+  /// Whether the form is one that the page takes only when all others have given.
+  bool reluctant(const PageMeta& page, PageForm to) const;
+  double demote_weight(const PageMeta& page, PageForm from, PageForm to) const;
   bool demotable(TrackedPageId page) const;
 
   PageBook book_;

@@ -1,6 +1,8 @@
+// What policies that keep a number for each page share.
+//
 // for_each_access: which pages of a batch of attention mass were accessed: got more than the
-// uniform share of their tokens among the tracked pages of the batch. Shared by the policies that
-// count accesses. O(pages of the batch), no allocation.
+// uniform share of their tokens among the tracked pages of the batch. O(pages of the batch), no
+// allocation.
 #pragma once
 
 #include <algorithm>
@@ -27,6 +29,11 @@ void for_each_access(const PageBook& book, const EvidenceBatch& batch, Accessed 
     const double uniform = mass * book.meta(evidence.page).tokens / static_cast<double>(tokens);
     if (static_cast<double>(evidence.value) > uniform) accessed(evidence.page);
   }
+}
+
+/// How much of the page it came from a packed page's part is. REQUIRES: that one is tracked.
+inline double share_of(const PageBook& book, const PackedPart& part) {
+  return static_cast<double>(part.tokens) / book.meta(part.from).tokens;
 }
 
 /// values[page], growing by doubling.

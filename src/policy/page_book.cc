@@ -181,11 +181,26 @@ void PageBook::track(const PageMeta& meta) {
 }
 
 void PageBook::release(TrackedPageId page) {
+  forget(page, /*evicted=*/true);
+}
+
+void PageBook::repack(std::span<const TrackedPageId> before, std::span<const PackedPage> after) {
+  // In before out, or an item whose last page is packed would count as over; so the new pages'
+  // tokens stand there twice for a moment.
+  for (const PackedPage& page : after) enter_item(page.meta);
+  for (const TrackedPageId page : before) forget(page, /*evicted=*/false);
+  for (const PackedPage& page : after) {
+    track(page.meta);
+    leave_item(page.meta, /*evicted=*/false);
+  }
+}
+
+void PageBook::forget(TrackedPageId page, bool evicted) {
   MEMDECAY_CHECK(tracked(page));
   PageState& state = pages_[page.index()];
   touch(state);
   leave_round(state);
-  leave_item(state.meta, /*evicted=*/true);
+  leave_item(state.meta, evicted);
   revoke_pin(state);
   state.tracked = false;
   state.shield = Shield::kUntracked;

@@ -38,6 +38,8 @@ class PageBook {
 
   void track(const PageMeta& meta);
   void release(TrackedPageId page);
+  /// As EvictionPolicy::repack().
+  void repack(std::span<const TrackedPageId> before, std::span<const PackedPage> after);
   bool tracked(TrackedPageId page) const;
   const PageMeta& meta(TrackedPageId page) const { return pages_[page.index()].meta; }
   std::uint64_t bytes() const { return bytes_; }
@@ -86,6 +88,7 @@ class PageBook {
   bool in_core(const PageMeta& meta) const {
     return meta.tool_core && meta.tool_round != kNoToolRound;
   }
+  void forget(TrackedPageId page, bool evicted);
   void touch(const PageState& state);
   void refresh(PageState& state);
   void grant_pin(PageState& state);

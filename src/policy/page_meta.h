@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "core/id.h"
 #include "policy/region.h"
@@ -46,6 +47,17 @@ struct PageMeta {
   std::int32_t item = kNoItem;  ///< instruction or live result whose floor it counts to
   PageForm form = PageForm::kF16;
   std::array<FormCost, kPageFormCount> forms = {};  ///< for a policy that demotes
+};
+
+/// So many tokens of a page of before.
+struct PackedPart {
+  TrackedPageId from;
+  std::int32_t tokens = 0;
+};
+/// A page that was made by packing, and what went into it.
+struct PackedPage {
+  PageMeta meta;
+  std::vector<PackedPart> parts;
 };
 
 }  // namespace memdecay

@@ -9,6 +9,7 @@
 // Plain values; O(1), no allocation.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -39,6 +40,18 @@ class PhaseEvidence {
   }
   bool seen() const { return seen_; }
 
+  /// Takes `share` of what another page was seen to matter: evidence of parts adds up, as long as
+  /// they were looked at alike. `kept` as above, of the other page until now; this one's own clock
+  /// stands at now.
+  void add(const PhaseEvidence& other, double share, double kept) {
+    for (std::size_t i = 0; i < kQueryPhaseCount; ++i) {
+      add_mean(value_[i], count_[i], share * other.value_[i] * kept, other.count_[i] * kept);
+      add_mean(lasting_value_[i], lasting_count_[i], share * other.lasting_value_[i],
+               other.lasting_count_[i]);
+    }
+    seen_ = seen_ || other.seen_;
+  }
+
   double average(const EvidenceOptions& options) const {
     return weighted(value_, options) / weighted(count_, options);
   }
@@ -55,6 +68,14 @@ class PhaseEvidence {
 
  private:
   using ByPhase = std::array<double, kQueryPhaseCount>;
+  /// Adds means, over as many observations as the longer watched one has.
+  static void add_mean(double& value, double& count, double more, double more_count) {
+    const double most = std::max(count, more_count);
+    if (most <= 0) return;
+    const double mean = (count > 0 ? value / count : 0) + (more_count > 0 ? more / more_count : 0);
+    value = mean * most;
+    count = most;
+  }
   static double weighted(const ByPhase& parts, const EvidenceOptions& options) {
     double sum = 0;
     for (std::size_t i = 0; i < kQueryPhaseCount; ++i) sum += options.phase_weights[i] * parts[i];

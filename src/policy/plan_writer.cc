@@ -1,12 +1,14 @@
 #include "policy/plan_writer.h"
 
+#include <optional>
 #include <utility>
 
 namespace memdecay {
 
-PlanWriter::PlanWriter(const OrderedPolicy& policy, std::uint64_t budget_bytes, bool drops_all)
+PlanWriter::PlanWriter(const OrderedPolicy& policy, const PlanRequest& request, bool drops_all)
     : policy_(policy),
-      budget_bytes_(budget_bytes),
+      budget_bytes_(request.budget_bytes),
+      may_drop_(request.may_drop),
       drops_all_(drops_all),
       left_bytes_(policy.tracked_bytes()) {}
 
@@ -59,8 +61,7 @@ void PlanWriter::demote_all() {
     if (!further.has_value()) continue;
     const double worth =
         policy_.key(page, meta.region) - policy_.offset(policy_.lane_of(meta.region));
-    walk.push(worth + OrderedPolicy::demote_weight(meta, *to, *further), meta.position,
-              page.value());
+    walk.push(worth + policy_.demote_weight(meta, *to, *further), meta.position, page.value());
   }
   plan_.steps += walk.steps();
 }
@@ -85,8 +86,11 @@ bool PlanWriter::demote_to_lowest(std::int32_t unit) {
   for (const TrackedPageId page : pages_) {
     if (planned_.contains(page.value()) || !policy_.demotable(page)) continue;
     const PageMeta& meta = policy_.book_.meta(page);
-    auto lowest = policy_.next_form(meta, meta.form);
-    while (const auto further = policy_.next_form(meta, *lowest)) lowest = further;
+    std::optional<PageForm> lowest;
+    for (auto next = policy_.next_form(meta, meta.form); next && !policy_.reluctant(meta, *next);
+         next = policy_.next_form(meta, *lowest))
+      lowest = next;
+    if (!lowest.has_value()) continue;
     demote(page, *lowest);
     any = true;
   }
@@ -115,7 +119,7 @@ void PlanWriter::drop_units(Rounds rounds, double young_bonus, std::optional<dou
     if (!step.has_value() || (limit.has_value() && !(step->score < *limit))) break;
     // A gentle plan leaves a page as a coarse one before it lets it go.
     if (limit.has_value() && demote_to_lowest(step->item)) continue;
-    drop_unit(step->item);
+    if (may_drop_) drop_unit(step->item);
   }
   plan_.steps += walk.steps();
 }

@@ -16,12 +16,13 @@ class PlanWriter {
  public:
   enum class Rounds : std::uint8_t { kOld, kYoung, kAll };
 
-  PlanWriter(const OrderedPolicy& policy, std::uint64_t budget_bytes, bool drops_all);
+  PlanWriter(const OrderedPolicy& policy, const PlanRequest& request, bool drops_all);
 
   /// Demotes in the order of damage per byte.
   void demote_all();
   /// Drops units in the order of score: of old rounds and none, and of young ones, which score
-  /// `young_bonus` more. Up to `limit`, where given, and demoting first what can be.
+  /// `young_bonus` more. Up to `limit`, where given, and demoting first what can be; only that
+  /// where the request allows no drops.
   void drop_units(Rounds rounds, double young_bonus, std::optional<double> limit);
   EvictionPlan take();
 
@@ -42,6 +43,7 @@ class PlanWriter {
 
   const OrderedPolicy& policy_;
   std::uint64_t budget_bytes_;
+  bool may_drop_;
   bool drops_all_;
   std::uint64_t left_bytes_;
   EvictionPlan plan_;

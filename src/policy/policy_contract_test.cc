@@ -1,5 +1,6 @@
 // What every policy promises (eviction_policy.h), held under random operations against naive
 // oracles.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -81,7 +82,7 @@ class RandomSession {
       if (random_() % 3 == 0) continue;
       pages.push_back({TrackedPageId(id), static_cast<float>(random_() % 1000) / 1000.0F});
     }
-    const auto kind = static_cast<EvidenceKind>(random_() % 3);
+    const auto kind = static_cast<EvidenceKind>(random_() % kEvidenceKindCount);
     const auto phase = static_cast<QueryPhase>(random_() % kQueryPhaseCount);
     policy_->observe({kind, phase, pages});
     double mass = 0;
@@ -114,6 +115,50 @@ class RandomSession {
   void release(TrackedPageId page) {
     policy_->release(page);
     oracle_.release(page);
+  }
+  /// Lays up to four neighbours together, into one page or two.
+  void pack() {
+    std::map<Position, PageMeta> by_position;
+    for (const auto& [id, meta] : oracle_.pages()) by_position[meta.position] = meta;
+    auto at = by_position.begin();
+    std::advance(at, static_cast<std::ptrdiff_t>(random_() % by_position.size()));
+    std::vector<TrackedPageId> before;
+    std::vector<PackedPart> parts;
+    PageMeta meta = at->second;
+    meta.tokens = 0;
+    for (; at != by_position.end() && parts.size() < 4 && at->second.sealed; ++at) {
+      before.push_back(at->second.id);
+      parts.push_back({at->second.id, at->second.tokens});
+      meta.tokens += at->second.tokens;
+    }
+    if (before.size() < 2) return;
+    std::vector<PackedPage> after(1 + (meta.tokens > 8 ? random_() % 2 : 0));
+    const std::int32_t each = meta.tokens / static_cast<std::int32_t>(after.size());
+    std::int32_t rest = meta.tokens;
+    int id = 1000;
+    std::size_t from = 0;
+    for (PackedPage& page : after) {
+      while (oracle_.pages().contains(id)) ++id;
+      page.meta = meta;
+      page.meta.id = TrackedPageId(id++);
+      page.meta.tokens = &page == &after.back() ? rest : each;
+      page.meta.position += meta.tokens - rest;
+      page.meta.bytes = static_cast<std::uint64_t>(page.meta.tokens) * 100;
+      rest -= page.meta.tokens;
+      for (std::int32_t left = page.meta.tokens; left > 0;) {
+        const std::int32_t taken = std::min(left, parts[from].tokens);
+        page.parts.push_back({parts[from].from, taken});
+        left -= taken;
+        parts[from].tokens -= taken;
+        if (parts[from].tokens == 0) ++from;
+      }
+      seen_[page.meta.id.value()].clear();
+      ordinals_[page.meta.id.value()] = tracked_++;
+    }
+    policy_->repack(before, after);
+    if (options_.protect_prefix)
+      for (PackedPage& page : after) page.meta.pinned |= page.meta.region == Region::kSystem;
+    oracle_.repack(before, after);
   }
   void step() {
     const auto what = random_() % 16;
@@ -183,7 +228,7 @@ double RandomSession::naive_memdecay(const PageMeta& meta, Region as) const {
   const double share = options.evidence.lasting_share;
   const double level =
       (1 - share) * std::log(value / count + 1e-9) + share * std::log(lasting + 1e-9);
-  return std::log(options.initial[r]) + options.beta * level +
+  return options.region_weight * std::log(options.initial[r]) + options.beta * level +
          options.exact_bonus * static_cast<double>(meta.exact_share) -
          options.decay[r] * static_cast<double>(step_ - meta.born_step);
 }
@@ -219,7 +264,10 @@ double RandomSession::naive_score(const PageMeta& meta, Region as) const {
     for (const Seen& one : mass) sum += static_cast<double>(one.value);
     return sum;
   }
-  if (name_ == "tova") return mass.empty() ? 1.0 : static_cast<double>(mass.back().value);
+  if (name_ == "tova") {
+    const auto last = of_kind(EvidenceKind::kLastQueryMass);
+    return last.empty() ? 1.0 : static_cast<double>(last.back().value);
+  }
   if (name_ == "keydiff") {
     const auto similar = of_kind(EvidenceKind::kKeySimilarity);
     return similar.empty() ? 1.0 : -static_cast<double>(similar.back().value);
@@ -240,6 +288,33 @@ void expect_same(const EvictionPlan& a, const EvictionPlan& b) {
   EXPECT_EQ(a.missing_bytes, b.missing_bytes);
 }
 
+/// Exact values give up int8 keys only after every other page that may is as coarse as it gets.
+void check_exact_values_give_last(RandomSession& session, const EvictionPlan& plan) {
+  std::map<std::int32_t, const PlanAction*> actions;
+  bool exact_gave = false;
+  for (const PlanAction& action : plan.actions) {
+    actions[action.page.value()] = &action;
+    const PageMeta& meta = session.oracle().pages().at(action.page.value());
+    exact_gave |= !action.drop && meta.exact_share >= 0.1F && action.form > PageForm::kK8V4;
+  }
+  if (!exact_gave) return;
+  for (const auto& [id, meta] : session.oracle().pages()) {
+    const Shield shield = session.policy().explain(TrackedPageId(id)).shield;
+    const bool free = shield == Shield::kNone || shield == Shield::kRoundMate;
+    if (!free || meta.pinned || meta.exact_share >= 0.1F) continue;
+    const auto action = actions.find(id);
+    if (action != actions.end() && action->second->drop) continue;
+    const PageForm form = action == actions.end() ? meta.form : action->second->form;
+    const std::uint64_t bytes = form == meta.form ? meta.bytes : meta.forms[form_index(form)].bytes;
+    for (std::size_t coarser = form_index(form) + 1; coarser < kPageFormCount; ++coarser) {
+      const std::uint64_t offered = meta.forms[coarser].bytes;
+      EXPECT_TRUE(offered == 0 || offered >= bytes)
+          << session.policy().explain(TrackedPageId(id)).sentence << "; planned "
+          << page_form_name(form) << ", offered " << page_form_name(static_cast<PageForm>(coarser));
+    }
+  }
+}
+
 /// Everything a plan must leave, whatever its order.
 void check_invariants(RandomSession& session, const EvictionPlan& plan, std::uint64_t budget) {
   PolicyOracle& oracle = session.oracle();
@@ -251,22 +326,23 @@ void check_invariants(RandomSession& session, const EvictionPlan& plan, std::uin
     const PageMeta& meta = oracle.pages().at(action.page.value());
     freed += action.freed_bytes;
     ASSERT_TRUE(meta.sealed);
-    ASSERT_FALSE(oracle.newest(meta));
     if (!action.drop) {
+      if (oracle.newest(meta)) {
+        ASSERT_LE(action.form, LadderOptions().lowest_newest);
+      }
       ASSERT_EQ(action.freed_bytes, meta.bytes - meta.forms[form_index(action.form)].bytes);
       ASSERT_GT(action.form, meta.form);
       if (meta.pinned) {
         ASSERT_LE(action.form, PageForm::kInt8);
       }
-      if (meta.exact_share >= 0.1F) {
-        ASSERT_LE(action.form, PageForm::kK8V4);
-      }
       continue;
     }
+    ASSERT_FALSE(oracle.newest(meta));
     ASSERT_EQ(action.freed_bytes, meta.bytes);
     ASSERT_FALSE(oracle.shielded(meta)) << session.policy().explain(action.page).sentence;
     gone.insert(action.page.value());
   }
+  check_exact_values_give_last(session, plan);
   ASSERT_EQ(plan.freed_bytes, freed);
   ASSERT_EQ(session.policy().tracked_bytes(), oracle.bytes());
   const std::uint64_t left = oracle.bytes() - freed;
@@ -319,7 +395,14 @@ TEST_P(PolicyContract, PlansAreThoseOfTheNaiveOracle) {
       const auto naive = session.oracle().drops(
           budget, GetParam() == "recompute",
           [&](const PageMeta& meta, Region as) { return session.naive_score(meta, as); });
-      ASSERT_EQ(dropped(plan), naive) << "seed " << seed << " step " << i;
+      const auto explained = [&] {
+        std::string text = fmt::format("seed {} step {}", seed, i);
+        for (const auto& pages : {dropped(plan), naive})
+          for (const std::int32_t id : pages)
+            text += "\n" + session.policy().explain(TrackedPageId(id)).sentence;
+        return text;
+      };
+      ASSERT_EQ(dropped(plan), naive) << explained();
       if (i % 30 == 29) {
         for (const std::int32_t id : naive) session.release(TrackedPageId(id));
       }
@@ -342,6 +425,47 @@ TEST_P(PolicyContract, InvariantsHoldWithTheLadderAndInGentlePlans) {
       if (HasFatalFailure()) return;
       if (i % 25 == 24) {
         for (const std::int32_t id : dropped(plan)) session.release(TrackedPageId(id));
+      }
+    }
+  }
+}
+
+TEST_P(PolicyContract, InvariantsHoldWherePagesArePacked) {
+  for (unsigned seed = 200; seed < 208; ++seed) {
+    PolicyOptions options = test_options();
+    options.memdecay.ladder.enabled = seed % 2 == 0;
+    options.protect_prefix = seed % 3 == 0;
+    RandomSession session(GetParam(), options, seed);
+    for (int i = 0; i < 150; ++i) {
+      session.step();
+      if (i % 3 == 2) session.pack();
+      const std::uint64_t budget = session.random()() % (session.oracle().bytes() + 1);
+      const EvictionPlan plan = session.policy().plan({budget, Urgency::kPressed, 0});
+      check_invariants(session, plan, budget);
+      if (HasFatalFailure()) return;
+      if (i % 25 == 24) {
+        for (const std::int32_t id : dropped(plan)) session.release(TrackedPageId(id));
+      }
+    }
+  }
+}
+
+TEST_P(PolicyContract, APlanThatMayNotDropOnlyChangesForms) {
+  for (unsigned seed = 200; seed < 204; ++seed) {
+    PolicyOptions options = test_options();
+    options.memdecay.ladder.enabled = true;
+    RandomSession session(GetParam(), options, seed);
+    for (int i = 0; i < 100; ++i) {
+      session.step();
+      PlanRequest request{session.random()() % (session.oracle().bytes() + 1)};
+      request.urgency = i % 2 == 0 ? Urgency::kPressed : Urgency::kGentle;
+      request.gentle_score_ceiling = 1e9;
+      const std::size_t drops_alone = dropped(session.policy().plan(request)).size();
+      request.may_drop = false;
+      const EvictionPlan plan = session.policy().plan(request);
+      EXPECT_TRUE(dropped(plan).empty()) << "seed " << seed << " step " << i;
+      if (request.urgency == Urgency::kPressed && drops_alone > 0) {
+        EXPECT_GT(plan.missing_bytes, 0U) << "seed " << seed << " step " << i;
       }
     }
   }
@@ -371,6 +495,37 @@ TEST_P(PolicyContract, EveryPageIsExplained) {
                                                  meta.position >= session.protection().sink_tokens);
   }
   EXPECT_EQ(session.policy().explain(TrackedPageId(99999)).shield, Shield::kUntracked);
+}
+
+TEST_P(PolicyContract, WantsTheEvidenceThatItReadsAndNoOther) {
+  for (std::size_t number = 0; number < kEvidenceKindCount; ++number) {
+    const auto kind = static_cast<EvidenceKind>(number);
+    PolicyOptions options = test_options();
+    options.protect_prefix = number % 2 == 0;
+    const auto policy = make_policy(GetParam(), options).value();
+    PageMeta meta;
+    for (int page = 0; page < 20; ++page) {
+      meta.id = TrackedPageId(page);
+      meta.tokens = 32;
+      meta.position = 32 * page;
+      meta.born_step = meta.position;
+      meta.bytes = 3200;
+      policy->track(meta);
+    }
+    policy->advance({640, 1.0});
+    const auto scores = [&] {
+      std::vector<double> all;
+      for (int page = 0; page < 20; ++page)
+        all.push_back(policy->explain(TrackedPageId(page)).score);
+      return all;
+    };
+    const std::vector<double> before = scores();
+    std::vector<PageEvidence> pages;
+    for (int page = 0; page < 20; ++page)
+      pages.push_back({TrackedPageId(page), 0.01F * static_cast<float>(page)});
+    policy->observe({kind, QueryPhase::kAct, pages});
+    EXPECT_EQ(scores() != before, policy->wants(kind)) << "kind " << number;
+  }
 }
 
 std::string test_name(const testing::TestParamInfo<std::string_view>& info) {

@@ -17,15 +17,21 @@ class ProtectedPrefix final : public EvictionPolicy {
 
   std::string_view name() const override { return inner_->name(); }
   void track(const PageMeta& page) override;
+  bool wants(EvidenceKind kind) const override { return inner_->wants(kind); }
   void observe(const EvidenceBatch& batch) override { inner_->observe(batch); }
   void advance(const PolicyTime& now) override { inner_->advance(now); }
   EvictionPlan plan(const PlanRequest& request) const override { return inner_->plan(request); }
+  bool recomputes() const override { return inner_->recomputes(); }
   void release(TrackedPageId page) override { inner_->release(page); }
+  void repack(std::span<const TrackedPageId> before, std::span<const PackedPage> after) override;
   Explanation explain(TrackedPageId page) const override { return inner_->explain(page); }
   std::uint64_t tracked_bytes() const override { return inner_->tracked_bytes(); }
   std::uint64_t update_steps() const override { return inner_->update_steps(); }
 
  private:
+  bool protects(const PageMeta& page) const {
+    return page.region == Region::kSystem || page.position < prefix_tokens_;
+  }
   EvictionPolicyHandle inner_;
   Position prefix_tokens_;
 };

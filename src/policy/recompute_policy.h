@@ -1,5 +1,5 @@
-// RecomputePolicy: drops all that may go as soon as the budget is passed; what is needed is
-// computed again. Demotes nothing.
+// RecomputePolicy: drops all that may go as soon as the budget is passed, and asks for what fits to
+// be computed again when the next turn begins. Demotes nothing.
 #pragma once
 
 #include "policy/ordered_policy.h"
@@ -11,6 +11,7 @@ class RecomputePolicy final : public OrderedPolicy {
   explicit RecomputePolicy(const ProtectionOptions& protection)
       : OrderedPolicy(protection, {}, 1) {}
   std::string_view name() const override { return "recompute"; }
+  bool recomputes() const override { return true; }
 
  private:
   double key(TrackedPageId page, Region /*as*/) const override {

@@ -13,11 +13,13 @@ class TovaPolicy final : public OrderedPolicy {
   explicit TovaPolicy(const ProtectionOptions& protection, const LadderOptions& ladder = {})
       : OrderedPolicy(protection, ladder, 1) {}
   std::string_view name() const override { return "tova"; }
+  bool wants(EvidenceKind kind) const override { return kind == EvidenceKind::kLastQueryMass; }
 
  private:
   double key(TrackedPageId page, Region /*as*/) const override { return last_[page.index()]; }
   void on_track(const PageMeta& page, bool is_new) override;
   void on_observe(const EvidenceBatch& batch) override;
+  void on_inherit(const PackedPage& page) override;
 
   std::vector<double> last_;  // by page
 };

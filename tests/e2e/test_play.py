@@ -33,8 +33,8 @@ def test_a_recorded_conversation_without_a_budget(file):
     turns = play(file, "--recorded")
     assert [turn["turn"] for turn in turns] == list(range(1, 15))
     for turn in turns:
-        assert list(turn) == ["turn", "new_tokens", "reused_tokens", "computed_tokens", "generated_tokens", "evicted_tokens", "live_bytes",
-                              "peak_bytes", "pages", "prompt_ms", "ms_per_token", "text"]
+        assert list(turn) == ["turn", "new_tokens", "reused_tokens", "computed_tokens", "recomputed_tokens", "generated_tokens",
+                              "evicted_tokens", "live_bytes", "peak_bytes", "pages", "prompt_ms", "ms_per_token", "text"]
         assert turn["computed_tokens"] == turn["new_tokens"] + turn["generated_tokens"]
         assert turn["evicted_tokens"] == 0 and turn["live_bytes"] <= turn["peak_bytes"] and turn["ms_per_token"] > 0
         assert "noted down" in turn["text"]
@@ -49,9 +49,29 @@ def test_every_policy_keeps_the_budget_and_computes_only_what_is_new(file, polic
     budget = 10 * MIB
     free = play(file, "--recorded")
     turns = play(file, "--recorded", "--kv-budget", budget, "--policy", policy, "--protect-prefix")
-    assert [turn["computed_tokens"] for turn in turns] == [turn["computed_tokens"] for turn in free]
+    assert [turn["computed_tokens"] - turn["recomputed_tokens"] for turn in turns] == [turn["computed_tokens"] for turn in free]
+    assert policy == "recompute" or all(turn["recomputed_tokens"] == 0 for turn in turns)
+    assert [turn["new_tokens"] for turn in turns] == [turn["new_tokens"] for turn in free]
     assert max(turn["peak_bytes"] for turn in turns) <= budget
     assert sum(turn["evicted_tokens"] for turn in turns) > 0 or any(set(turn["pages"]["by_state"]) - {"fp16", "gone"} for turn in turns)
+
+
+def test_what_is_kept_can_be_seen_and_evicted_after_the_fact(file):
+    arguments = ("--recorded", "--kept", "--kv-format", "fp16", "--policy", "h2o", "--kv-budget")
+    whole = play(file, *arguments, "1GiB", "--eviction", "after")
+    tokens = sum(turn["new_tokens"] + turn["generated_tokens"] for turn in whole)
+    assert whole[-1]["kept"] == [[0, tokens]] and whole[-1]["evicted_tokens"] == 0
+    assert sum(page[1] for page in whole[-1]["scores"]) == tokens
+    half = play(file, *arguments, whole[-1]["evictable_bytes"] // 2, "--eviction", "after")
+    assert [turn["kept"] for turn in half[:-1]] == [turn["kept"] for turn in whole[:-1]]
+    kept = half[-1]["kept"]
+    assert sum(end - first for first, end in kept) + half[-1]["evicted_tokens"] == tokens
+    assert 0 < half[-1]["evictable_bytes"] <= whole[-1]["evictable_bytes"] // 2
+    dropped = [page for page in whole[-1]["scores"] if all(not first <= page[0] < end for first, end in kept)]
+    left = [page for page in whole[-1]["scores"] if page[3] == "droppable" and page not in dropped]
+    assert dropped and all(page[3] == "droppable" for page in dropped)
+    assert not left or max(page[2] for page in dropped) <= min(page[2] for page in left)
+    assert "--kv-budget" in misused("play", "-m", "smollm2", "--messages", file, "--recorded", "--eviction", "after")
 
 
 def test_the_model_writes_its_own_turns(file):
@@ -60,6 +80,16 @@ def test_the_model_writes_its_own_turns(file):
     assert all(turn["peak_bytes"] <= 10 * MIB for turn in turns)
     again = play(file, "--generate", 12, "--kv-budget", 10 * MIB)
     assert [turn["text"] for turn in again] == [turn["text"] for turn in turns]
+
+
+def test_a_question_at_the_end_is_answered_by_the_model(tmp_path):
+    asked = conversation(3)
+    asked["messages"].append({"role": "user", "content": "Say yes."})
+    path = tmp_path / "asked.json"
+    path.write_text(json.dumps(asked))
+    turns = play(path, "--recorded", "--generate", 5)
+    assert [turn["text"] for turn in turns[:3]] == [f"Order {1000 + turn} with {turn} boxes is noted down." for turn in range(3)]
+    assert len(turns) == 4 and 0 < turns[3]["generated_tokens"] <= 5 and turns[3]["text"]
 
 
 @pytest.mark.parametrize(("form", "share"), [("int8", 0.5625), ("k8v4", 0.4375), ("int4", 0.3125)])
@@ -87,7 +117,7 @@ def fails_with_output(*arguments) -> str:
 
 def test_what_is_wrong_with_a_file_or_flags_is_said(tmp_path):
     bad = tmp_path / "bad.json"
-    for text, sentence in [("{", "not valid JSON"), ("[]", '"messages"'), ('{"messages": [{"role": "user", "content": "x"}]}', "no assistant message"),
+    for text, sentence in [("{", "not valid JSON"), ("[]", '"messages"'), ('{"messages": []}', "no message to play"),
                            ('{"messages": [7]}', "message 0")]:
         bad.write_text(text)
         assert sentence in fails("play", "-m", "smollm2", "--messages", bad, "--recorded")

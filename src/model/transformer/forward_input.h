@@ -55,6 +55,7 @@ struct SequenceSlice {
   /// from this slice's queries, summed over rows, heads and the group's layers (the total is rows *
   /// heads * layers of the group).
   std::span<float* const> page_mass;
+  int mass_from_row = 0;       ///< rows of the slice before this one do not count there
   PageProbe* probe = nullptr;  ///< optional; changes no bit of the pass's results
 };
 

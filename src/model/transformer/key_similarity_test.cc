@@ -4,9 +4,11 @@
 
 #include <cmath>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "kernels/kernel_table.h"
+#include "quant/kv_page_codec.h"
 
 namespace memdecay {
 namespace {
@@ -96,16 +98,40 @@ TEST(KeySimilarityTest, EqualsTheMeanCosineTokenByToken) {
 TEST(KeySimilarityTest, APageIsReadOnceAndJudgedLater) {
   const KvPageLayout layout{2, 2, 16, 16, KvFormat::kF16};
   const KeyPages pages(layout, {16, 16, 5}, 4);
-  std::vector<float> expected(3), all(key_direction_size(layout));
+  std::vector<float> expected(3), unit(key_direction_size(layout));
+  std::vector<double> all(unit.size());
   key_similarities(pages.view(), expected);
   std::vector<std::vector<float>> sums;
   for (const KvPageRef& page : pages.refs()) {
     sums.emplace_back(all.size());
     add_key_directions(layout, page, sums.back());
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] += sums.back()[i];
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] += static_cast<double>(sums.back()[i]);
   }
+  scale_to_unit(layout, all, unit);
   for (std::size_t page = 0; page < sums.size(); ++page)
-    EXPECT_EQ(key_similarity(layout, sums[page], pages.refs()[page].filled, all), expected[page]);
+    EXPECT_EQ(key_similarity(layout, sums[page], pages.refs()[page].filled, unit), expected[page]);
+}
+
+TEST(KeySimilarityTest, CodesAreReadAsTheyDecode) {
+  const KvPageLayout layout{2, 2, 32, 16, KvFormat::kF16};
+  const KeyPages pages(layout, {16, 16, 11}, 5);
+  std::vector<float> expected(3), actual(3);
+  key_similarities(pages.view(), expected);
+  for (const auto& [form, tolerance] :
+       {std::pair{KvFormat::kInt8, 2e-3F}, {KvFormat::kK8V4, 2e-3F}, {KvFormat::kInt4, 2e-2F}}) {
+    const KvPageLayout coded = layout.in(form);
+    std::vector<KvPageRef> refs = pages.refs();
+    std::vector<std::vector<std::byte>> slabs;
+    for (KvPageRef& ref : refs) {
+      auto& slab = slabs.emplace_back(coded.page_bytes());
+      ASSERT_TRUE(convert_kv_page(layout, ref.base, coded, slab.data(), ref.filled).has_value());
+      ref.base = slab.data();
+      ref.format = form;
+    }
+    key_similarities({&layout, refs, 0}, actual);
+    for (std::size_t page = 0; page < actual.size(); ++page)
+      EXPECT_NEAR(actual[page], expected[page], tolerance) << kv_format_name(form);
+  }
 }
 
 TEST(KeySimilarityTest, KeysAlikeAreAtOneOppositeAtMinusOneAndZeroKeysAtZero) {

@@ -198,7 +198,10 @@ void PagedAttention::merge_partials(Partials& partials, const AttentionPlan::Mer
   const PartialView first = partial_view(partials, rows.first_partial_slot, rows_capacity);
   const std::ptrdiff_t slot_heads = std::ptrdiff_t{rows_capacity} * group_;
   grow(scales, to_size(rows.segments * group_));
+  const SequenceSlice& slice = input_->slices[to_size(rows.slice)];
+  const int first_counted = slice.first_row + slice.mass_from_row - rows.first_row;
   for (int row = 0; row < rows.rows; ++row) {
+    const bool counts = wants_mass_ && row >= first_counted;
     MergeAttentionArgs args;
     args.segments = rows.segments;
     args.group = group_;
@@ -211,9 +214,9 @@ void PagedAttention::merge_partials(Partials& partials, const AttentionPlan::Mer
     args.out =
         workspace_.attended +
         (std::ptrdiff_t{rows.first_row + row} * kv_heads_ + rows.kv_head) * group_ * head_dim_;
-    args.segment_scale = wants_mass_ ? scales.data() : nullptr;
+    args.segment_scale = counts ? scales.data() : nullptr;
     kernels_.merge_attention(args);
-    if (wants_mass_) add_mass(partials, rows, row, rows_capacity, layer, scales);
+    if (counts) add_mass(partials, rows, row, rows_capacity, layer, scales);
   }
 }
 

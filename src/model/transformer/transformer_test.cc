@@ -232,6 +232,45 @@ TEST_P(TransformerTest, PageMassCountsEveryQueryOfEveryHeadOnce) {
   }
 }
 
+TEST_P(TransformerTest, PageMassFromARowOnIsThatOfTheRowsBehind) {
+  Bench bench(model_, {Precision::kFast, 2});
+  const auto tokens = random_tokens(300, 8);
+  const auto mass_of = [&](std::size_t before, int from_row) {
+    Bench::Pages pages = bench.make_pages();
+    std::vector<std::vector<float>> mass;
+    for (std::size_t begin = 0; begin < tokens.size();) {
+      const std::size_t rows =
+          begin < before ? std::min<std::size_t>(200, before - begin) : tokens.size() - before;
+      SequenceSlice slice = bench.next_slice(pages, 0, static_cast<int>(rows));
+      mass.clear();
+      std::vector<float*> pointers;
+      for (const PagedKvView& view : slice.views) mass.emplace_back(view.pages.size(), -1.0F);
+      for (auto& group : mass) pointers.push_back(group.data());
+      slice.page_mass = pointers;
+      slice.mass_from_row = begin < before ? 0 : from_row;
+      EXPECT_TRUE(bench.transformer()
+                      .forward({std::span(tokens).subspan(begin, rows), std::span(&slice, 1)})
+                      .ok());
+      begin += rows;
+    }
+    return mass;
+  };
+  const auto expected = mass_of(299, 0);
+  for (const auto& [before, from_row] : {std::pair{200, 99}, {250, 49}}) {
+    const auto actual = mass_of(static_cast<std::size_t>(before), from_row);
+    ASSERT_EQ(actual.size(), expected.size());
+    for (std::size_t group = 0; group < actual.size(); ++group) {
+      // Of layers with a window the longer slice sees more pages, all of them before the last
+      // query's window.
+      const std::size_t more = actual[group].size() - expected[group].size();
+      for (std::size_t page = 0; page < actual[group].size(); ++page) {
+        const float wanted = page < more ? 0.0F : expected[group][page - more];
+        EXPECT_NEAR(actual[group][page], wanted, 1e-4F * (1.0F + wanted)) << group << " " << page;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Architectures, TransformerTest,
                          testing::Values("llama", "qwen2", "qwen3", "gemma3"),
                          [](const auto& tested) { return std::string(tested.param); });

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""A conversation of 200 turns within a quarter of the bytes it needs, against the full cache and a sliding window.
+
+    bench/long_session.py MEMDECAY [--model smollm2] [--turns 200] [--share 0.25] [--policy memdecay] [--out FILE]
+
+What the agent is told in the first turn is asked for in the last one, whose answer the model writes; every other answer is forced.
+Three sessions, one after another: the full cache, the policy, and the window, both within the share of the full cache's peak bytes.
+Prints, and writes as JSON: peak bytes against the budget, ms per decoded token in turns 20-40 and in the last 20, the last answer.
+"""
+
+import argparse
+import datetime
+import json
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+
+NAMES = ["Ada", "Bo", "Cleo", "Dag", "Eva", "Finn", "Gus", "Hana", "Ivo", "Jun"]
+GOODS = ["cups", "lamps", "chairs", "books", "plates", "boxes", "pens", "maps"]
+
+
+def conversation(turns: int) -> dict:
+    messages = [{"role": "system", "content": "You are a clerk in a warehouse."},
+                {"role": "user", "content": "What is the gate password? It is BLUE-7319."},
+                {"role": "assistant", "content": "The gate password is BLUE-7319."}]
+    for turn in range(1, turns - 1):
+        name, goods, count = NAMES[turn % 10], GOODS[turn % 8], 3 + turn * 7 % 40
+        messages.append({"role": "user", "content": f"How many {goods} did {name} bring? {count}."})
+        messages.append({"role": "assistant", "content": f"{name} brought {count} {goods}."})
+    messages.append({"role": "user", "content": "What is the gate password?"})
+    return {"messages": messages}
+
+
+def play(arguments, file: pathlib.Path, *flags: str) -> list[dict]:
+    command = [arguments.memdecay, "play", "-m", arguments.model, "--messages", str(file), "--recorded", "--generate", "24", "--json", *flags]
+    return [json.loads(line) for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()]
+
+
+def summary(turns: list[dict]) -> dict:
+    def milliseconds(part):
+        return round(statistics.median(turn["ms_per_token"] for turn in part), 3)
+
+    early, late = milliseconds(turns[19:40]), milliseconds(turns[-21:-1])
+    return {"peak_bytes": max(turn["peak_bytes"] for turn in turns), "evicted_tokens": sum(turn["evicted_tokens"] for turn in turns),
+            "computed_tokens": sum(turn["computed_tokens"] for turn in turns), "tokens": turns[-1]["reused_tokens"] + turns[-1]["new_tokens"],
+            "ms_per_token_turns_20_40": early, "ms_per_token_last_20": late, "late_to_early": round(late / early, 3),
+            "pages": turns[-1]["pages"]["by_state"], "last_answer": turns[-1]["text"]}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("memdecay")
+    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--turns", type=int, default=200)
+    parser.add_argument("--share", type=float, default=0.25)
+    parser.add_argument("--policy", default="memdecay")
+    parser.add_argument("--out", type=pathlib.Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "conversation.json"
+        file.write_text(json.dumps(conversation(arguments.turns)))
+        full = summary(play(arguments, file))
+        budget = int(full["peak_bytes"] * arguments.share)
+        rows = {"full": full}
+        for policy, extra in [(arguments.policy, []), ("window", ["--kv-format", "fp16"])]:
+            rows[policy] = summary(play(arguments, file, "--kv-budget", str(budget), "--policy", policy, *extra))
+            rows[policy]["budget_bytes"] = budget
+            if rows[policy]["peak_bytes"] > budget:
+                raise SystemExit(f"{policy}: {rows[policy]['peak_bytes']} bytes, above the budget of {budget}")
+    for name, row in rows.items():
+        print(name, json.dumps(row))
+    if arguments.out:
+        machine = f"{platform.machine()}, {platform.processor() or platform.platform()}"
+        report = {"machine": machine, "date": datetime.date.today().isoformat(), "command": " ".join(sys.argv), "rows": rows}
+        arguments.out.write_text(json.dumps(report, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
