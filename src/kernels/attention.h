@@ -13,8 +13,10 @@
 // visible slot changes nothing; invisible slots of a visible tile weigh exactly 0 (their K and V
 // must be finite: pages are zeroed when they are allocated).
 //
-// Pages may differ in form. A number of a quantized page is code * scale + minimum, rounded once to
-// fp32, and then as good as any other: a form changes what is read, never how sums are taken.
+// Pages may differ in form. Over quantized pages scores and outputs are sums of codes times 16-bit
+// factors, which hold the query or the weight and the codes' scales: exact sums, a relative error
+// of some 1e-4 in what comes out, and the same bits in both vector tables. The scalar table takes
+// them as the real numbers that they stand for. See generic/attention_factors.h.
 //
 // Determinism: a row's result depends on its q, its position and the visible slots only: not on how
 // many rows share the call, on where pages lie in memory, or on how long prefixes were chunked.

@@ -142,7 +142,8 @@ struct ModelShape {
 constexpr ModelShape kModels[] = {{"smollm2", 30, 3, 64, 3},
                                   {"qwen-0.5b", 24, 2, 64, 7},
                                   {"qwen-1.5b", 28, 2, 128, 6},
-                                  {"gemma3-270m", 18, 1, 256, 4}};
+                                  {"gemma3-270m", 18, 1, 256, 4},
+                                  {"one-to-one", 24, 4, 64, 1}};  // no grouping
 
 struct Form {
   const char* name;

@@ -111,7 +111,7 @@ MEMDECAY_INLINE void store_block(const typename L::Words (&sums)[std::size_t{kRo
     float* out = product.out[block] + r * product.out_stride;
     MEMDECAY_UNROLL
     for (int v = 0; v < 2; ++v) {
-      if (v == vectors) break;
+      if (v >= vectors) continue;
       const typename L::Floats addend =
           bases != nullptr ? L::set(bases[r]) : L::load(out + v * L::kWidth);
       L::store(out + v * L::kWidth, L::fma(L::to_floats(sums[r][v]), step, addend));

@@ -473,7 +473,7 @@ class AttentionItem {
     ask_for_next_keys(tile, kRows, product.prefetch_bytes > 0 ? tile.next_key_bytes : 0);
     if (!value_codes_read_) read_value_codes(tile);
     value_codes_read_ = true;
-    typename CodedTile<L>::PageMask seen[kRows];
+    typename CodedTile<L>::PageMask seen[std::size_t{kRows}];
     find_seen_pages(tile, block, seen);
     for (int p = 0; p < tile.pages; p = product.page_end) {
       product.page_begin = p;
