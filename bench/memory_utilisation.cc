@@ -57,7 +57,7 @@ Status look_at(const Engine& engine, const Session& session, Look& look) {
   MEMDECAY_RETURN_IF_ERROR(engine.cache().validate(engine.other_budget_bytes()));
   const SessionMemory& memory = *session.memory();
   if (memory.tracked_bytes() > memory.options().budget_bytes)
-    return make_status(StatusCode::kInternal, "{} bytes are held of a budget of {}",
+    return make_status(StatusCode::kCorrupt, "{} bytes are held of a budget of {}",
                        memory.tracked_bytes(), memory.options().budget_bytes);
   look.held_tokens = look.small_pages = 0;
   look.held_pages = static_cast<std::int64_t>(memory.pages().size());

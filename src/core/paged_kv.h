@@ -76,9 +76,9 @@ constexpr CodePlace code_place(int bits, int depth, int column, int columns) {
   const int elements = 32 / bits;
   const int element = depth % elements;
   const int bit = element % 2 * 16 + element / 2 * bits;
-  const std::size_t word = static_cast<std::size_t>(depth / elements) *
-                               static_cast<std::size_t>(columns) +
-                           static_cast<std::size_t>(column);
+  const std::size_t word =
+      static_cast<std::size_t>(depth / elements) * static_cast<std::size_t>(columns) +
+      static_cast<std::size_t>(column);
   return {4 * word + static_cast<std::size_t>(bit / 8), bit % 8};
 }
 

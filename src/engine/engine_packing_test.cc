@@ -131,7 +131,7 @@ TEST_F(EnginePackingTest, UnderEvictionEverythingStaysInStep) {
       ++looks;
     }
     EXPECT_GT(session->memory()->evicted_tokens(), 0);
-    EXPECT_GT(sum / looks, 0.88) << static_cast<int>(forms);
+    EXPECT_GT(sum / looks, 0.82) << static_cast<int>(forms);
   }
 }
 

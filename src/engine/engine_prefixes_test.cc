@@ -279,7 +279,9 @@ TEST_P(EnginePrefixesTest, OtherCutsHaveTheBitsOfAMissToo) {
   const auto sharing = ModelFile::engine(budgeted(100, "lru"));
   const auto alone = ModelFile::engine(budgeted(100, "lru", false));
   const Tokens text = random_prompt(90, 1);
-  const auto first = sharing->open_session().value();
+  SessionOptions unpacked;  // pages laid together are read in other tiles
+  unpacked.packs_pages = false;
+  const auto first = sharing->open_session(unpacked).value();
   sharing->label(*first, labels_with_borders({20, 37, 90}));
   complete(*sharing, *first, text);
   struct Case {
@@ -295,11 +297,11 @@ TEST_P(EnginePrefixesTest, OtherCutsHaveTheBitsOfAMissToo) {
       {{90}, 20, 20, Cause::kOtherBorders},         {{8, 90}, 8, 8, Cause::kOtherBorders},
   };
   for (const Case& one : cases) {
-    const auto session = sharing->open_session().value();
+    const auto session = sharing->open_session(unpacked).value();
     sharing->label(*session, labels_with_borders(one.borders));
     Engine::PrefixMatch match;
     const Logits hit = complete(*sharing, *session, text, &match);
-    const auto fresh = alone->open_session().value();
+    const auto fresh = alone->open_session(unpacked).value();
     alone->label(*fresh, labels_with_borders(one.borders));
     const Logits miss = complete(*alone, *fresh, text);
     if (!slides()) {
@@ -345,7 +347,10 @@ TEST_P(EnginePrefixesTest, WhatASessionDemotesOrDropsStaysItsOwnAffair) {
   if (!slides()) EXPECT_LT(session->sequence().exact_tokens(), session->sequence().size());
   // Whatever is still found of it has the bits of a miss.
   const Tokens prompt = joined(head(history, 60), random_prompt(5, 99));
-  const auto other = engine->open_session().value();
+  SessionOptions exact;  // in a full budget its own pages would take fewer bits
+  exact.kv_forms = KvForms::kF16;
+  exact.packs_pages = false;
+  const auto other = engine->open_session(exact).value();
   const auto fresh = alone->open_session().value();
   EXPECT_EQ(complete(*engine, *other, prompt).back(), complete(*alone, *fresh, prompt).back());
 }

@@ -41,6 +41,7 @@ class ModelFile {
     options.page_tokens = 16;
     options.batch_tokens = 64;
     options.chunk_tokens = 24;
+    options.share_prefixes = false;  // a test that shares says so
     return options;
   }
   std::unique_ptr<Engine> engine() const { return engine(options()); }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "policy/policy_for_test.h"
+
 namespace memdecay {
 namespace {
 
@@ -44,6 +46,7 @@ class WorkedExample : public testing::Test {
   }
   static ClassicOptions options() {
     ClassicOptions options;
+    options.decay = short_region_decay();
     options.protection.sink_tokens = 0;
     options.protection.newest_pages = 0;
     return options;

@@ -9,7 +9,7 @@
 namespace memdecay {
 
 std::array<double, kRegionCount> default_region_decay() {
-  constexpr std::array<double, kRegionCount> kSurvivalSteps = {0, 4000, 2000, 1000, 300};
+  constexpr std::array<double, kRegionCount> kSurvivalSteps = {0, 200e3, 100e3, 50e3, 15e3};
   std::array<double, kRegionCount> decay = {};  // system text does not decay
   for (std::size_t r = 1; r < kRegionCount; ++r) {
     decay[r] = decay_for_survival(kInitialScores[r], kSurvivalSteps[r]);
@@ -37,7 +37,7 @@ double MemdecayPolicy::key(TrackedPageId page, Region as) const {
   const std::size_t r = region_index(as);
   const double level =
       record.evidence.seen() ? record.evidence.log_level(options_.evidence) : record.unseen_level;
-  return std::log(options_.initial[r]) + options_.beta * level +
+  return options_.region_weight * std::log(options_.initial[r]) + options_.beta * level +
          options_.exact_bonus * static_cast<double>(book().meta(page).exact_share) +
          record.born_tau[r];
 }
@@ -109,8 +109,8 @@ std::string MemdecayPolicy::describe(TrackedPageId page, double score) const {
       record.evidence.seen() ? record.evidence.log_level(options_.evidence) : record.unseen_level;
   return fmt::format(
       "log score {:.4g} (region {:+.3g}, evidence {:+.3g}{}, exact values {:+.3g}, decay {:+.3g})",
-      score, std::log(options_.initial[r]), options_.beta * (level - mean_level()),
-      record.evidence.seen() ? "" : " assumed",
+      score, options_.region_weight * std::log(options_.initial[r]),
+      options_.beta * (level - mean_level()), record.evidence.seen() ? "" : " assumed",
       options_.exact_bonus * static_cast<double>(meta.exact_share), record.born_tau[r] - tau_[r]);
 }
 

@@ -1,6 +1,7 @@
 // MemdecayPolicy: the default. Regions decay, evidence counts by who asked, exact values stay.
 //
-//   score = ln S0[r] + beta * (level(page) - level(all)) + exact_bonus * exact_share
+//   score = region_weight * ln S0[r] + beta * (level(page) - level(all)) + exact_bonus *
+//   exact_share
 //           - (tau_r(now) - tau_r(born)),            tau_r = integral of decay_r over steps
 //
 // level is PhaseEvidence's mix of two clocks over the deletion error (or the attention mass, where
@@ -20,7 +21,8 @@
 
 namespace memdecay {
 
-/// Decay per step that lets the initial scores survive (never, 4000, 2000, 1000, 300) steps.
+/// Decay per step that lets the initial scores survive (never, 200k, 100k, 50k, 15k) steps: on
+/// recorded agent runs what is old is asked for nearly as often (docs/decisions/0311).
 std::array<double, kRegionCount> default_region_decay();
 
 struct MemdecayOptions {
@@ -28,8 +30,9 @@ struct MemdecayOptions {
   LadderOptions ladder = {};
   std::array<double, kRegionCount> initial = kInitialScores;
   std::array<double, kRegionCount> decay = default_region_decay();
-  double beta = 1.0;
-  double exact_bonus = 2.0;
+  double region_weight = 0.25;  ///< of ln S0: evidence says more than the region does
+  double beta = 2.0;
+  double exact_bonus = 5.0;
   EvidenceKind evidence_kind = EvidenceKind::kDeletionError;
   EvidenceOptions evidence = {};
   AdaptiveDecayOptions adaptive = {};

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "policy/decay_math.h"
+#include "policy/policy_for_test.h"
 
 namespace memdecay {
 namespace {
@@ -24,6 +25,9 @@ PageMeta page(int id, Region region, std::int64_t born = 0) {
 
 MemdecayOptions plain() {
   MemdecayOptions options;
+  options.decay = short_region_decay();
+  options.region_weight = options.beta = 1;
+  options.exact_bonus = 2;
   options.protection = {.sink_tokens = 0, .newest_pages = 0};
   options.rekey_threshold = 0;
   options.adaptive.enabled = false;
@@ -53,7 +57,7 @@ TEST(MemdecayPolicy, WithoutEvidenceItIsTheClassicScore) {
   policy.advance({500, 0});
   for (int i = 0; i < 5; ++i) {
     const auto r = static_cast<std::size_t>(i);
-    const double classic = classic_score(kInitialScores[r], default_region_decay()[r], 500, 0);
+    const double classic = classic_score(kInitialScores[r], short_region_decay()[r], 500, 0);
     EXPECT_NEAR(policy.explain(TrackedPageId(i)).score, std::log(classic), 1e-12);
   }
 }
@@ -122,7 +126,7 @@ TEST(MemdecayPolicy, DialogueDecaysFasterWhenTokensComeFast) {
   };
   const auto fast = score_after(5);      // 200 tokens/s: factor 2, at its bound
   const auto slow = score_after(10000);  // factor 0.5
-  const double decay = default_region_decay()[region_index(Region::kRecent)];
+  const double decay = short_region_decay()[region_index(Region::kRecent)];
   EXPECT_NEAR(fast.first, std::log(2.0) - 2 * 1000 * decay, 1e-9);
   EXPECT_NEAR(slow.first, std::log(2.0) - 0.5 * 1000 * decay, 1e-9);
   EXPECT_EQ(fast.second, slow.second) << "only dialogue adapts";

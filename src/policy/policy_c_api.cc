@@ -190,7 +190,8 @@ memdecay_status memdecay_policy_observe(memdecay_policy_session* session, int32_
                                         int32_t phase, const int32_t* pages, const float* values,
                                         size_t count) {
   return guarded(session, [&] {
-    if (!in_range(kind, memdecay::kEvidenceKindCount)) return invalid("there is no such kind of evidence");
+    if (!in_range(kind, memdecay::kEvidenceKindCount))
+      return invalid("there is no such kind of evidence");
     if (!in_range(phase, memdecay::kQueryPhaseCount)) return invalid("there is no such phase");
     if (count > 0 && (pages == nullptr || values == nullptr)) {
       return invalid("there is a count but no array");

@@ -115,7 +115,7 @@ static void evidence_decides(void) {
                                  pages, wrong, 3) == MEMDECAY_INVALID_ARGUMENT);
   EXPECT(memdecay_policy_observe(session, MEMDECAY_EVIDENCE_DELETION_ERROR, MEMDECAY_PHASE_ACT,
                                  pages, values, 3) == MEMDECAY_OK);
-  EXPECT(memdecay_policy_observe(session, 3, 0, pages, values, 3) == MEMDECAY_INVALID_ARGUMENT);
+  EXPECT(memdecay_policy_observe(session, 4, 0, pages, values, 3) == MEMDECAY_INVALID_ARGUMENT);
   EXPECT(memdecay_policy_observe(session, 0, 4, pages, values, 3) == MEMDECAY_INVALID_ARGUMENT);
   EXPECT(memdecay_policy_observe(session, 0, 0, NULL, values, 3) == MEMDECAY_INVALID_ARGUMENT);
   EXPECT(memdecay_policy_observe(session, 0, 0, NULL, NULL, 0) == MEMDECAY_OK);

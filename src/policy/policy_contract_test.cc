@@ -228,7 +228,7 @@ double RandomSession::naive_memdecay(const PageMeta& meta, Region as) const {
   const double share = options.evidence.lasting_share;
   const double level =
       (1 - share) * std::log(value / count + 1e-9) + share * std::log(lasting + 1e-9);
-  return std::log(options.initial[r]) + options.beta * level +
+  return options.region_weight * std::log(options.initial[r]) + options.beta * level +
          options.exact_bonus * static_cast<double>(meta.exact_share) -
          options.decay[r] * static_cast<double>(step_ - meta.born_step);
 }

@@ -4,16 +4,27 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
 #include <set>
 #include <vector>
 
+#include "policy/decay_math.h"
 #include "policy/eviction_policy.h"
 #include "policy/page_book.h"
 
 namespace memdecay {
+
+/// Decay with which the initial scores survive (never, 4000, 2000, 1000, 300) steps.
+inline std::array<double, kRegionCount> short_region_decay() {
+  constexpr std::array<double, kRegionCount> kSurvivalSteps = {0, 4000, 2000, 1000, 300};
+  std::array<double, kRegionCount> decay = {};
+  for (std::size_t r = 1; r < kRegionCount; ++r)
+    decay[r] = decay_for_survival(kInitialScores[r], kSurvivalSteps[r]);
+  return decay;
+}
 
 class PolicyOracle {
  public:

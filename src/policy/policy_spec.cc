@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cmath>
 #include <functional>
 #include <span>
 
@@ -26,18 +25,13 @@ void set_assistant_weight(MemdecayOptions& options, double weight) {
   options.evidence.phase_weights = {weight, weight, 1, 1};
 }
 
-/// 0: regions score alike; 1: as they are told; between: their logarithms shrink.
-void set_region_weight(MemdecayOptions& options, double weight) {
-  for (double& initial : options.initial) initial = std::pow(initial, weight);
-}
-
 const std::vector<NumberSetting>& number_settings() {
   using Options = MemdecayOptions;
   constexpr double kMost = 1e9;
   static const std::vector<NumberSetting> settings = {
       {"beta", 0, 100, [](Options& o, double v) { o.beta = v; }},
       {"exact_bonus", 0, 100, [](Options& o, double v) { o.exact_bonus = v; }},
-      {"region_weight", 0, 10, set_region_weight},
+      {"region_weight", 0, 10, [](Options& o, double v) { o.region_weight = v; }},
       {"decay_scale", 0, 1000,
        [](Options& o, double v) {
          for (double& decay : o.decay) decay *= v;

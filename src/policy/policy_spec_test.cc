@@ -17,7 +17,7 @@ TEST(PolicySpec, ReadsNameAndSettings) {
   EXPECT_EQ(options.memdecay.evidence.phase_weights, (std::array<double, 4>{8, 8, 1, 1}));
   EXPECT_EQ(options.memdecay.ladder.lowest_exact, PageForm::kInt4);
   EXPECT_EQ(options.memdecay.protection.newest_pages, 3);
-  EXPECT_DOUBLE_EQ(options.memdecay.initial[0], 10);  // the root of 100
+  EXPECT_EQ(options.memdecay.region_weight, 0.5);
 }
 
 TEST(PolicySpec, ANameAloneChangesNothing) {

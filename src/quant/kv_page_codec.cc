@@ -126,9 +126,7 @@ struct CodeRow {
   int shift;
   int mask;
 
-  int code(int column) const {
-    return (std::to_integer<int>(first[4 * column]) >> shift) & mask;
-  }
+  int code(int column) const { return (std::to_integer<int>(first[4 * column]) >> shift) & mask; }
   /// REQUIRES: zeros there.
   void set(int column, std::uint8_t code) const {
     first[4 * column] |= static_cast<std::byte>(code << shift);

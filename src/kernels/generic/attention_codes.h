@@ -51,14 +51,14 @@ struct CodeProduct {
   int pages = 1;
   /// Of the block's first column, page by page.
   const std::byte* words[kMostBlocks][kMaxTilePages] = {};
-  const std::int16_t* factors[kMostBlocks] = {};    ///< [rows][factor_stride]
-  const float* steps[kMostBlocks] = {};             ///< [rows]
-  const float* bases[kMostBlocks] = {};             ///< [rows]; null: add to out
-  float* out[kMostBlocks] = {};                     ///< [rows][out_stride]
-  bool first_vector_only[kMostBlocks] = {};         ///< only half a block of columns is there
-  int bits = 0;                                     ///< of a code
-  int words_of_depth = 0;          ///< in one page
-  std::ptrdiff_t word_stride = 0;  ///< bytes from one word of depth to the next
+  const std::int16_t* factors[kMostBlocks] = {};  ///< [rows][factor_stride]
+  const float* steps[kMostBlocks] = {};           ///< [rows]
+  const float* bases[kMostBlocks] = {};           ///< [rows]; null: add to out
+  float* out[kMostBlocks] = {};                   ///< [rows][out_stride]
+  bool first_vector_only[kMostBlocks] = {};       ///< only half a block of columns is there
+  int bits = 0;                                   ///< of a code
+  int words_of_depth = 0;                         ///< in one page
+  std::ptrdiff_t word_stride = 0;                 ///< bytes from one word of depth to the next
   std::ptrdiff_t factor_stride = 0;
   std::ptrdiff_t out_stride = 0;
 };

@@ -2,8 +2,8 @@
 //
 // Tiles of fp16 pages are read as they lie by few query rows (up to two blocks: decode). More rows
 // share a tile that is widened once into panels in scratch, as are fp32 pages, fp16 pages that
-// stand beside quantized ones, and everything where heads have an odd size: the same bits. Quantized
-// pages are read as they lie, by integer products, however many rows there are; see
+// stand beside quantized ones, and everything where heads have an odd size: the same bits.
+// Quantized pages are read as they lie, by integer products, however many rows there are; see
 // attention_factors.h. Included inside a target region.
 #pragma once
 
@@ -91,6 +91,7 @@ class AttentionItem {
   }
 
   void run() {
+    ask_for_first_keys();
     begin();
     int tile_number = 0;
     for (int page = 0; page < args_.page_count; ++tile_number) {
@@ -113,6 +114,21 @@ class AttentionItem {
     bool any = false;
   };
 
+  /// Of the quantized pages that come first: no tile before them asks for theirs.
+  void ask_for_first_keys() const {
+    const int pages = std::min(args_.page_count, kAttentionTileSlots / layout_.page_tokens);
+    int bytes = 0;
+    for (int p = 0; p < pages; ++p) {
+      const KvFormat format = args_.pages[p].format;
+      if (is_quantized(format)) bytes = std::max(bytes, forms_.key_bytes[PageForms::index(format)]);
+    }
+    for (int at = 0; at < bytes; at += 64) {
+      for (int p = 0; p < pages; ++p) {
+        _mm_prefetch(reinterpret_cast<const char*>(forms_.head(args_.pages[p]) + at), _MM_HINT_T0);
+      }
+    }
+  }
+
   void begin() {
     for (int row = 0; row < args_.rows; ++row) {
       for (int head = 0; head < args_.group; ++head) {
@@ -120,8 +136,8 @@ class AttentionItem {
         std::memcpy(scratch_.q + r * kQueryStride,
                     args_.q + row * args_.q_stride + head * layout_.head_dim,
                     static_cast<std::size_t>(layout_.head_dim) * sizeof(float));
-        std::fill_n(scratch_.q + r * kQueryStride + layout_.head_dim, kQueryStride - kMaxFastHeadDim,
-                    0.0f);
+        std::fill_n(scratch_.q + r * kQueryStride + layout_.head_dim,
+                    kQueryStride - kMaxFastHeadDim, 0.0f);
       }
     }
     std::fill_n(args_.max, query_rows_, -std::numeric_limits<float>::infinity());
@@ -462,7 +478,9 @@ class AttentionItem {
     for (int p = 0; p < tile.pages; p = product.page_end) {
       product.page_begin = p;
       product.page_end = p + 1;
-      const auto kind = [&](int page) { return is_coded_[page] ? value_bits(tile.format[page]) : 0; };
+      const auto kind = [&](int page) {
+        return is_coded_[page] ? value_bits(tile.format[page]) : 0;
+      };
       while (product.page_end < tile.pages && kind(product.page_end) == kind(p)) ++product.page_end;
       if (!is_coded_[p]) {
         add_panels<kRows>(tile, product);

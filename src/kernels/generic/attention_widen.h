@@ -1,5 +1,5 @@
-// Widening: pages of any form as fp32 panels, [panel][row][2 vectors], for many query rows. Codes are
-// widened only where heads have an odd size, and slowly.
+// Widening: pages of any form as fp32 panels, [panel][row][2 vectors], for many query rows. Codes
+// are widened only where heads have an odd size, and slowly.
 //
 // Included inside a target region.
 #pragma once

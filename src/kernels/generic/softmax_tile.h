@@ -78,8 +78,8 @@ MEMDECAY_INLINE float tile_max(const float* scores) {
   return L::max_lane(L::max(L::max(max[0], max[1]), L::max(max[2], max[3])));
 }
 
-/// Turns scores [rows][kAttentionTileSlots] into weights 2^(score - max) in place. Calls after_row()
-/// once a row.
+/// Turns scores [rows][kAttentionTileSlots] into weights 2^(score - max) in place. Calls
+/// after_row() once a row.
 template <typename L, typename AfterRow>
 void softmax_tile(float* scores, int rows, BlockSoftmax& state, const AfterRow& after_row) {
   constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
