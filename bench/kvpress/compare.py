@@ -39,6 +39,8 @@ from kvpress.presses.base_press import BasePress  # noqa: E402
 
 METHODS = ("h2o", "keydiff", "sinks", "tova")
 UNLIMITED = 1 << 40
+CHARACTERS_PER_TOKEN = 4.0  # about, to choose where a prompt ends
+MOST_TOKENS = 2000
 
 
 def conversations(folder: pathlib.Path) -> list[list[dict]]:
@@ -75,7 +77,7 @@ class Program:
 
     def play(self, messages: list[dict], policy: str, budget: int, eviction: str = "after") -> dict:
         """The last turn."""
-        lines = self.run(["play", "-m", self.model, "--messages", "-", "--recorded", "--json", "--kept", "--kv-format", "fp16",
+        lines = self.run(["play", "-m", self.model, "-t", "1", "--messages", "-", "--recorded", "--json", "--kept", "--kv-format", "fp16",
                           "--policy", policy, "--kv-budget", str(budget), "--eviction", eviction],
                          json.dumps({"messages": messages}))
         return json.loads(lines.splitlines()[-1])
@@ -89,15 +91,14 @@ def choose_prompts(program: Program, folder: pathlib.Path, count: int) -> list[t
             break
         if number % 2 == 1:
             messages = [message for message in messages if message["role"] != "system"]
-        wanted = (2000, 800, 1800, 1300)[number % 4]
-        best = None
-        for end in [i + 1 for i, message in enumerate(messages) if message["role"] == "assistant"]:
-            tokens = program.tokens(messages[:end])
-            if len(tokens) > wanted:
-                break
-            best = (messages[:end], tokens)
-        if best is not None and len(best[1]) >= 600:
-            prompts.append(best)
+        wanted = (1800, 800, 1700, 1300)[number % 4]
+        lengths = list(itertools.accumulate(len(message["content"]) / CHARACTERS_PER_TOKEN for message in messages))
+        ends = [i + 1 for i, message in enumerate(messages) if message["role"] == "assistant" and lengths[i] <= wanted]
+        if not ends:
+            continue
+        tokens = program.tokens(messages[:ends[-1]])
+        if 600 <= len(tokens) <= MOST_TOKENS:
+            prompts.append((messages[:ends[-1]], tokens))
     return prompts
 
 
@@ -195,12 +196,23 @@ def compare(ours: np.ndarray, pages: list, theirs: np.ndarray) -> dict:
     }
 
 
+def kept_by(scores: list, budget: float, count: int) -> np.ndarray:
+    """What one plan leaves of pages that all take the same bytes: the lowest scores that may go, go first."""
+    gone = len(scores) - int(budget * len(scores))
+    droppable = sorted((score, first, tokens) for first, tokens, score, shield in scores if shield == "droppable")
+    mask = page_mask([(first, tokens) for first, tokens, _, _ in scores], count)
+    for _, first, tokens in droppable[:gone]:
+        mask[first:first + tokens] = False
+    return mask
+
+
 def free_pages(scores: list) -> tuple[list[tuple[int, int]], np.ndarray]:
     free = [(first, tokens, score) for first, tokens, score, shield in scores if shield == "droppable"]
     return [(first, tokens) for first, tokens, _ in free], np.array([score for _, _, score in free])
 
 
-def measure(program: Program, model, prompt: tuple[list[dict], list[int]], budgets: list[float]) -> list[dict]:
+def measure(program: Program, model, prompt: tuple[list[dict], list[int]], budgets: list[float], check: bool) -> list[dict]:
+    """With `check` each budget is really played, to show that what is kept follows from the scores."""
     messages, tokens = prompt
     theirs = their_scores(model, tokens)
     rows = []
@@ -210,8 +222,11 @@ def measure(program: Program, model, prompt: tuple[list[dict], list[int]], budge
             sys.exit(f"compare: {len(tokens)} tokens here, but {whole['kept']} in the program")
         pages, scores = free_pages(whole["scores"])
         for budget in budgets:
-            last = program.play(messages, method, int(budget * whole["evictable_bytes"]))
-            ours = mask_of(last["kept"], len(tokens))
+            ours = kept_by(whole["scores"], budget, len(tokens))
+            if check:
+                last = program.play(messages, method, int(budget * whole["evictable_bytes"]))
+                if not np.array_equal(ours, mask_of(last["kept"], len(tokens))):
+                    sys.exit(f"compare: {method} at {budget} keeps {last['kept']}, which is not what its scores say")
             row = {"method": method, "budget": budget, "tokens": len(tokens), "free_tokens": sum(n for _, n in pages)}
             kinds = {method: sinks_scores(theirs["h2o"].shape, int(ours.sum())) if method == "sinks" else theirs[method]}
             if method == "h2o":
@@ -260,15 +275,14 @@ def main() -> int:
     model, _ = load_model(str(arguments.model))
     budgets = [float(part) / 100 for part in arguments.budgets.split(",")]
     rows = []
-    for prompt in prompts:
-        rows += measure(program, model, prompt, budgets)
+    for number, prompt in enumerate(prompts):
+        rows += measure(program, model, prompt, budgets, check=number == len(prompts) - 1)
         print(f"{len(prompt[1])} tokens done", file=sys.stderr)
-    table = summary(rows)
-    show(table)
-    if arguments.output:
-        result = {"date": datetime.date.today().isoformat(), "kvpress": "0.5.5", "model": arguments.model.stem,
-                  "prompt_tokens": [len(tokens) for _, tokens in prompts], "table": table, "rows": rows}
-        arguments.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        if arguments.output:
+            result = {"date": datetime.date.today().isoformat(), "kvpress": "0.5.5", "model": arguments.model.stem,
+                      "prompt_tokens": [len(tokens) for _, tokens in prompts[:number + 1]], "table": summary(rows), "rows": rows}
+            arguments.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    show(summary(rows))
     return 0
 
 
