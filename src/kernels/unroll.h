@@ -1,6 +1,6 @@
 // MEMDECAY_UNROLL before a loop of constant length: the compiler must unroll it fully, so that
-// arrays of vectors live in registers. MEMDECAY_ROLLED: a loop of two or four turns, which unrolling would only
-// burden with its rest. MEMDECAY_INLINE: always inlined, for the same reason.
+// arrays of vectors live in registers. MEMDECAY_ROLLED: a loop of two or four turns, which
+// unrolling would only burden with its rest. MEMDECAY_INLINE: always inlined, for the same reason.
 // MEMDECAY_NOINLINE: a hot loop of its own, so that nothing around it competes for registers.
 #pragma once
 
