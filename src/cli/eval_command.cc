@@ -149,8 +149,8 @@ void add_eval_command(CLI::App& program, int& status) {
   flags->engine.add_model_to(*command);
   command
       ->add_option("--policy", flags->policies,
-                   "policies, +prefix behind a name protects it; oracle: one that knows what "
-                   "will be read")
+                   "policies; NAME:SETTING=VALUE;... changes settings, +prefix at the end protects "
+                   "it; oracle: one that knows what will be read")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->capture_default_str();
