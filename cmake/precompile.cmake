@@ -14,6 +14,11 @@ if(MEMDECAY_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Xclang> $<$<COMPILE_LANGUAGE:CXX>:-fno-pch-timestamp>)
 endif()
 
+# g++ 12 takes libstdc++'s strings for the program's own code once they are precompiled, and then warns of what it warns of nowhere else.
+if(MEMDECAY_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>)
+endif()
+
 function(memdecay_precompile target kind)
   if(NOT MEMDECAY_PRECOMPILE)
     return()

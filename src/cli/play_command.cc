@@ -48,6 +48,8 @@ nlohmann::ordered_json turn_json(const PlayedTurn& turn, const Engine& engine,
   json["pages"] = pages_json(engine, session);
   json["prompt_ms"] = static_cast<double>(turn.prompt_ns) / 1e6;
   json["ms_per_token"] = turn.ms_per_token();
+  json["step_ms"] = {
+      {"p50", turn.step_ms(0.5)}, {"p95", turn.step_ms(0.95)}, {"p99", turn.step_ms(0.99)}};
   json["text"] = turn.text;
   if (!turn.miss.empty()) json["miss"] = turn.miss;
   return json;

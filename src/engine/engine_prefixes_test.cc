@@ -270,7 +270,9 @@ TEST_P(EnginePrefixesTest, ASessionThatGoesOnMissesNothing) {
   for (int turn = 0; turn < 4; ++turn) {
     const GenerationResult result = engine->generate(request_for(*session, history)).value();
     EXPECT_EQ(result.cached_tokens, 0);
-    if (turn > 0) EXPECT_EQ(result.miss.cause, Cause::kNone);
+    if (turn > 0) {
+      EXPECT_EQ(result.miss.cause, Cause::kNone);
+    }
     history = joined(joined(history, result.tokens), random_prompt(30, 7));
   }
 }
@@ -306,7 +308,9 @@ TEST_P(EnginePrefixesTest, OtherCutsHaveTheBitsOfAMissToo) {
     const Logits miss = complete(*alone, *fresh, text);
     if (!slides()) {
       EXPECT_EQ(match.tokens, one.found) << one.borders[0];
-      if (one.cause != Cause::kDiffers) EXPECT_EQ(match.miss.cause, one.cause);
+      if (one.cause != Cause::kDiffers) {
+        EXPECT_EQ(match.miss.cause, one.cause);
+      }
     }
     ASSERT_FALSE(hit.empty());
     for (std::size_t i = 0; i < hit.size(); ++i)
@@ -344,7 +348,9 @@ TEST_P(EnginePrefixesTest, WhatASessionDemotesOrDropsStaysItsOwnAffair) {
     EXPECT_LE(engine->cache().budget().peak_bytes(), engine->cache().budget().limit_bytes());
     history = joined(joined(history, result.tokens), random_prompt(60, 10 + turn));
   }
-  if (!slides()) EXPECT_LT(session->sequence().exact_tokens(), session->sequence().size());
+  if (!slides()) {
+    EXPECT_LT(session->sequence().exact_tokens(), session->sequence().size());
+  }
   // Whatever is still found of it has the bits of a miss.
   const Tokens prompt = joined(head(history, 60), random_prompt(5, 99));
   SessionOptions exact;  // in a full budget its own pages would take fewer bits

@@ -28,6 +28,14 @@ double PlayedTurn::ms_per_token() const {
   return static_cast<double>(sum) / static_cast<double>(step_ns.size()) / 1e6;
 }
 
+double PlayedTurn::step_ms(double share) const {
+  if (step_ns.empty()) return 0;
+  std::vector<std::int64_t> sorted = step_ns;
+  const auto rank = static_cast<std::ptrdiff_t>(share * static_cast<double>(sorted.size() - 1));
+  std::nth_element(sorted.begin(), sorted.begin() + rank, sorted.end());
+  return static_cast<double>(sorted[static_cast<std::size_t>(rank)]) / 1e6;
+}
+
 Result<std::unique_ptr<Player>> Player::open(Engine& engine, nlohmann::ordered_json conversation,
                                              const PlayOptions& options) {
   const auto messages =

@@ -50,6 +50,9 @@ struct PlayedTurn {
   std::string miss;  ///< why what should have been reused was not; else empty
 
   double ms_per_token() const;
+  /// The decode step that a share of all are no slower than, in ms; 0 without steps.
+  /// REQUIRES: 0 <= share <= 1.
+  double step_ms(double share) const;
 };
 
 class Player {

@@ -34,8 +34,9 @@ def test_a_recorded_conversation_without_a_budget(file):
     assert [turn["turn"] for turn in turns] == list(range(1, 15))
     for turn in turns:
         assert list(turn) == ["turn", "new_tokens", "reused_tokens", "cached_tokens", "computed_tokens", "recomputed_tokens",
-                              "generated_tokens", "evicted_tokens", "live_bytes", "peak_bytes", "pages", "prompt_ms", "ms_per_token", "text"]
+                              "generated_tokens", "evicted_tokens", "live_bytes", "peak_bytes", "pages", "prompt_ms", "ms_per_token", "step_ms", "text"]
         assert turn["computed_tokens"] == turn["new_tokens"] + turn["generated_tokens"]
+        assert 0 < turn["step_ms"]["p50"] <= turn["step_ms"]["p95"] <= turn["step_ms"]["p99"]
         assert turn["evicted_tokens"] == 0 and turn["live_bytes"] <= turn["peak_bytes"] and turn["ms_per_token"] > 0
         assert "noted down" in turn["text"]
     held = turns[0]["new_tokens"] + turns[0]["generated_tokens"]
