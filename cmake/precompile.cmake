@@ -1,7 +1,7 @@
 # memdecay_precompile(TARGET library|test): lets TARGET read the headers that most files include from one precompiled file.
 #
-# Only where MEMDECAY_PRECOMPILE is on: the builds that are made once and thrown away (sanitizers, the second compiler), of which
-# headers are a third of the time. The dev build goes without, so a file that forgets an include fails there.
+# Only where MEMDECAY_PRECOMPILE is on: the sanitizer builds, of which headers are a third of the time. The dev build goes without, so a file
+# that forgets an include fails there; so does g++ 12, which takes precompiled libstdc++ for the program's own code and warns of it.
 option(MEMDECAY_PRECOMPILE "Precompile the headers that most files include" OFF)
 
 set(MEMDECAY_COMMON_HEADERS
@@ -12,11 +12,6 @@ set(MEMDECAY_COMMON_HEADERS
 # Without the time of its making in it, the precompiled file of an unchanged tree is the same file to ccache.
 if(MEMDECAY_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Xclang> $<$<COMPILE_LANGUAGE:CXX>:-fno-pch-timestamp>)
-endif()
-
-# g++ 12 takes libstdc++'s strings for the program's own code once they are precompiled, and then warns of what it warns of nowhere else.
-if(MEMDECAY_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>)
 endif()
 
 function(memdecay_precompile target kind)
