@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""The default memory against a fixed sliding window on recorded airline runs, at no lower completion.
+
+    bench/against_window.py MEMDECAY RUNS.json.gz [--model smollm2] [--sessions 3] [--turns 100] [--out FILE]
+
+1. `memdecay eval` measures the window (fp16 pages) at 75 and 50 % of what is not protected, and the default at 25, 12.5 and 6.25 %.
+2. Of the windows the smaller one that keeps at least 95 % of the values; of the default's budgets the smallest whose value match is not lower.
+3. Both play one shift of at least --turns turns, episode after episode under one policy text, within these shares of its bytes: peak bytes and
+   the mean of ms per decoded token in the last tenth of the turns.
+"""
+
+import argparse
+import datetime
+import gzip
+import json
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+
+WINDOW_BUDGETS = ["75%", "50%"]
+OWN_BUDGETS = ["25%", "12.5%", "6.25%"]
+
+
+def run(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def measure(arguments, folder: pathlib.Path) -> dict[tuple[str, str], dict]:
+    rows = {}
+    for policy, form, budgets in [("window", "fp16", WINDOW_BUDGETS), ("memdecay", "auto", OWN_BUDGETS)]:
+        out = folder / policy
+        run(arguments.memdecay, "eval", arguments.runs, "-m", arguments.model, "--policy", policy, "--kv-format", form, "--budget", ",".join(budgets),
+            "--sessions", str(arguments.sessions), "--min-tokens", "5000", "--max-tokens", "7000", "--out", str(out))
+        for row in json.loads((out / "results.json").read_text())["rows"]:
+            rows[policy, row["budget"]] = row
+    return rows
+
+
+def shift(path: str, turns: int) -> dict:
+    messages: list[dict] = []
+    for episode in json.load(gzip.open(path)):
+        for message in episode["traj"]:
+            if messages and message["role"] == "system":
+                continue
+            messages.append({key: value for key, value in message.items() if value is not None} | {"content": message.get("content") or ""})
+        if sum(message["role"] == "assistant" for message in messages) >= turns:
+            break
+    return {"messages": messages}
+
+
+def play(arguments, file: pathlib.Path, *flags: str) -> list[dict]:
+    return [json.loads(line) for line in run(arguments.memdecay, "play", "-m", arguments.model, "--messages", str(file), "--recorded", "--json",
+                                             *flags).splitlines()]
+
+
+def fp16_bytes(arguments, folder: pathlib.Path) -> float:
+    """Bytes that the whole shift's pages take in fp16, from what the tokens of its first turns take."""
+    head, whole = folder / "head.json", json.loads((folder / "shift.json").read_text())
+    head.write_text(json.dumps({"messages": whole["messages"][:24]}))
+    turns = play(arguments, head, "--kv-format", "fp16")
+    held = [turn["reused_tokens"] + turn["new_tokens"] + turn["generated_tokens"] for turn in turns]
+    a_token = (turns[-1]["live_bytes"] - turns[0]["live_bytes"]) / (held[-1] - held[0])
+    last = play(arguments, folder / "shift.json", "--kv-budget", "64MiB", "--policy", "window", "--kv-format", "fp16")[-1]
+    return a_token * (last["reused_tokens"] + last["new_tokens"] + last["generated_tokens"])
+
+
+def summary(turns: list[dict], budget: int) -> dict:
+    last = turns[-max(1, len(turns) // 10):]
+    return {"turns": len(turns), "budget_bytes": budget, "peak_bytes": max(turn["peak_bytes"] for turn in turns),
+            "ms_per_token_at_the_end": round(statistics.mean(turn["ms_per_token"] for turn in last if turn["ms_per_token"] > 0), 3),
+            "prompt_ms_at_the_end": round(statistics.mean(turn["prompt_ms"] for turn in last), 1)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("memdecay")
+    parser.add_argument("runs")
+    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--sessions", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=100)
+    parser.add_argument("--out", type=pathlib.Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        rows = measure(arguments, folder)
+        value = {key: row["value_match"]["value"] for key, row in rows.items()}
+        window = next((budget for budget in reversed(WINDOW_BUDGETS) if value["window", budget] >= 0.95), WINDOW_BUDGETS[0])
+        own = next((budget for budget in reversed(OWN_BUDGETS) if value["memdecay", budget] >= value["window", window]), OWN_BUDGETS[0])
+        file = folder / "shift.json"
+        file.write_text(json.dumps(shift(arguments.runs, arguments.turns)))
+        budget = {policy: int(share * fp16_bytes(arguments, folder)) for policy, share in
+                  [("window", rows["window", window]["peak_share_of_fp16"]), ("memdecay", rows["memdecay", own]["peak_share_of_fp16"])]}
+        played = {"window": summary(play(arguments, file, "--kv-budget", str(budget["window"]), "--policy", "window", "--kv-format", "fp16"),
+                                    budget["window"]),
+                  "memdecay": summary(play(arguments, file, "--kv-budget", str(budget["memdecay"])), budget["memdecay"])}
+    ratio = {key: round(played["memdecay"][key] / played["window"][key], 3)
+             for key in ["peak_bytes", "ms_per_token_at_the_end", "prompt_ms_at_the_end"]}
+    report = {"machine": f"{platform.machine()}, {platform.platform()}", "date": datetime.date.today().isoformat(), "command": " ".join(sys.argv),
+              "value_match": {f"{policy} {budget}": round(number, 4) for (policy, budget), number in value.items()},
+              "mean_kl": {f"{policy} {budget}": round(row["mean_kl"]["value"], 5) for (policy, budget), row in rows.items()},
+              "chosen": {"window": window, "memdecay": own}, "played": played, "memdecay_to_window": ratio}
+    if arguments.out:
+        arguments.out.write_text(json.dumps(report, indent=1) + "\n")
+    print(json.dumps(report, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
