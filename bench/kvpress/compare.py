@@ -44,7 +44,8 @@ MOST_TOKENS = 2000
 
 
 def conversations(folder: pathlib.Path) -> list[list[dict]]:
-    """Plain turns of system, user and assistant: calls as text, tool results as what the user says."""
+    """Plain turns of user and assistant: calls as text; the policy text, which would be pinned, and tool results as what the user
+    says."""
     runs = []
     for file in sorted(folder.glob("*.json.gz")):
         with gzip.open(file, "rt", encoding="utf-8") as stream:
@@ -56,8 +57,7 @@ def conversations(folder: pathlib.Path) -> list[list[dict]]:
             text = message.get("content") or ""
             for call in message.get("tool_calls") or []:
                 text += json.dumps({"name": call["function"]["name"], "arguments": call["function"]["arguments"]})
-            role = "user" if message["role"] == "tool" else message["role"]
-            messages.append({"role": role, "content": text})
+            messages.append({"role": "assistant" if message["role"] == "assistant" else "user", "content": text})
         plain.append(messages)
     return plain
 
@@ -90,7 +90,7 @@ def choose_prompts(program: Program, folder: pathlib.Path, count: int) -> list[t
         if len(prompts) == count:
             break
         if number % 2 == 1:
-            messages = [message for message in messages if message["role"] != "system"]
+            messages = messages[1:]
         wanted = (1800, 800, 1700, 1300)[number % 4]
         lengths = list(itertools.accumulate(len(message["content"]) / CHARACTERS_PER_TOKEN for message in messages))
         ends = [i + 1 for i, message in enumerate(messages) if message["role"] == "assistant" and lengths[i] <= wanted]
@@ -221,6 +221,8 @@ def measure(program: Program, model, prompt: tuple[list[dict], list[int]], budge
         if whole["kept"] != [[0, len(tokens)]]:
             sys.exit(f"compare: {len(tokens)} tokens here, but {whole['kept']} in the program")
         pages, scores = free_pages(whole["scores"])
+        if len(pages) < 8:
+            sys.exit(f"compare: of {len(whole['scores'])} pages only {len(pages)} may be evicted: nothing to compare")
         for budget in budgets:
             ours = kept_by(whole["scores"], budget, len(tokens))
             if check:
