@@ -42,8 +42,8 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
       .add_option(
           "--policy", policy_,
           "who forgets when the budget is tight: memdecay, memdecay-classic, window, sinks, "
-          "uniform, recompute, h2o, tova, keydiff, lru, random; none: nobody; settings may follow, "
-          "as in memdecay:beta=1")
+          "uniform, recompute, h2o, tova, keydiff, lru, random; none: nobody; or "
+          "NAME:SETTING=VALUE")
       ->type_name("NAME")
       ->capture_default_str();
   command

@@ -15,61 +15,45 @@ namespace {
 
 constexpr std::uint32_t kHeads = 2, kHeadDim = 64, kWidth = 64;
 
+void write_floats(std::vector<std::byte>& bytes, const GgufFile& file, const std::string& name,
+                  std::size_t first, const std::vector<float>& values) {
+  const auto tensor = file.find_tensor(name);
+  ASSERT_TRUE(tensor.has_value()) << name;
+  std::memcpy(bytes.data() + tensor->file_offset + first * sizeof(float), values.data(),
+              values.size() * sizeof(float));
+}
+
 /// A model in which one channel of each head decides who is attended to: a key is what one number
 /// of the token's state says, many times over, so a coarse key confuses tokens. The channel hardly
 /// turns with the position. Where it is not `sharp` the same model attends to nothing much.
-class ChannelModel {
- public:
-  explicit ChannelModel(bool sharp) {
-    path_ =
-        testing::TempDir() + "memdecay_channel_" + std::to_string(std::random_device()()) + ".gguf";
-    RandomModelShape shape;
-    shape.heads = shape.kv_heads = kHeads;
-    shape.head_dim = kHeadDim;
-    shape.width = kWidth;
-    shape.matrix_type = WeightType::kF32;
-    std::vector<std::byte> bytes = random_model("qwen2", shape, 5);
-    const GgufFile file = GgufFile::from_bytes(bytes, "channel model").value();
-    for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
-      const std::string block = "blk." + std::to_string(layer) + ".";
-      for (std::uint32_t head = 0; head < kHeads; ++head) {
-        const std::size_t channel = (head + 1) * kHeadDim - 1;
-        std::vector<float> row(kWidth, 0.0F);
-        row[7 + head] = 16.0F;
-        write(bytes, file, block + "attn_k.weight", channel * kWidth, row);
-        write(bytes, file, block + "attn_q.weight", channel * kWidth, std::vector<float>(kWidth));
-        write(bytes, file, block + "attn_q.bias", channel, {sharp ? 12.0F : 0.0F});
-      }
+ModelFile channel_model(bool sharp) {
+  RandomModelShape shape;
+  shape.heads = shape.kv_heads = kHeads;
+  shape.head_dim = kHeadDim;
+  shape.width = kWidth;
+  shape.matrix_type = WeightType::kF32;
+  std::vector<std::byte> bytes = random_model("qwen2", shape, 5);
+  const GgufFile file = GgufFile::from_bytes(bytes, "channel model").value();
+  for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
+    const std::string block = "blk." + std::to_string(layer) + ".";
+    for (std::uint32_t head = 0; head < kHeads; ++head) {
+      const std::size_t channel = (head + 1) * kHeadDim - 1;
+      std::vector<float> row(kWidth, 0.0F);
+      row[7 + head] = 16.0F;
+      const std::vector<float> nothing(kWidth);
+      write_floats(bytes, file, block + "attn_k.weight", channel * kWidth, row);
+      write_floats(bytes, file, block + "attn_q.weight", channel * kWidth, nothing);
+      write_floats(bytes, file, block + "attn_q.bias", channel, {sharp ? 12.0F : 0.0F});
     }
-    std::ofstream(path_, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
   }
-  ~ChannelModel() { std::remove(path_.c_str()); }
-  ChannelModel(const ChannelModel&) = delete;
-  ChannelModel& operator=(const ChannelModel&) = delete;
+  return ModelFile(bytes);
+}
 
-  const std::string& path() const { return path_; }
-  EngineOptions options() const {
-    EngineOptions options;
-    options.model_path = path_;
-    options.threads = 1;
-    options.page_tokens = 16;
-    options.batch_tokens = 64;
-    options.kv_budget_bytes = 8 << 20;
-    return options;
-  }
-
- private:
-  static void write(std::vector<std::byte>& bytes, const GgufFile& file, const std::string& name,
-                    std::size_t first, const std::vector<float>& values) {
-    const auto tensor = file.find_tensor(name);
-    ASSERT_TRUE(tensor.has_value()) << name;
-    std::memcpy(bytes.data() + tensor->file_offset + first * sizeof(float), values.data(),
-                values.size() * sizeof(float));
-  }
-  std::string path_;
-};
+EngineOptions budgeted(const ModelFile& file) {
+  EngineOptions options = file.options();
+  options.kv_budget_bytes = 8 << 20;
+  return options;
+}
 
 FormReport measure(const std::string& path) {
   ThreadTeam team(1);
@@ -83,7 +67,7 @@ FormReport measure(const std::string& path) {
 }
 
 TEST(FormCheck, KeysThatDecideByOneChannelDoNotSurviveInt4) {
-  const ChannelModel sharp(true);
+  const ModelFile sharp = channel_model(true);
   const FormReport report = measure(sharp.path());
   EXPECT_FALSE(report.keys_survive_int4())
       << report.divergence[2] << " with int8 keys, " << report.divergence[3];
@@ -91,7 +75,7 @@ TEST(FormCheck, KeysThatDecideByOneChannelDoNotSurviveInt4) {
 }
 
 TEST(FormCheck, OtherKeysDo) {
-  const ChannelModel flat(false);
+  const ModelFile flat = channel_model(false);
   const FormReport report = measure(flat.path());
   EXPECT_TRUE(report.keys_survive_int4()) << report.divergence[3];
   EXPECT_EQ(report.rounding_error[0], 0);
@@ -141,24 +125,24 @@ Opened open(EngineOptions options, KvForms forms) {
 }
 
 TEST(FormCheck, TheLadderEndsWhereTheKeysDo) {
-  const ChannelModel sharp(true);
-  const Opened opened = open(sharp.options(), KvForms::kAuto);
+  const ModelFile sharp = channel_model(true);
+  const Opened opened = open(budgeted(sharp), KvForms::kAuto);
   EXPECT_EQ(opened.offered, (std::array{true, true, true, false}));
   ASSERT_EQ(opened.notes.size(), 1U) << "said once";
   EXPECT_NE(opened.notes[0].find("keys do not survive int4"), std::string::npos);
-  const ChannelModel flat(false);
-  const Opened other = open(flat.options(), KvForms::kAuto);
+  const ModelFile flat = channel_model(false);
+  const Opened other = open(budgeted(flat), KvForms::kAuto);
   EXPECT_EQ(other.offered, (std::array{true, true, true, true}));
   EXPECT_TRUE(other.notes.empty());
 }
 
 TEST(FormCheck, WhoAsksForInt4GetsItAndIsWarned) {
-  const ChannelModel sharp(true);
-  const Opened opened = open(sharp.options(), KvForms::kInt4);
+  const ModelFile sharp = channel_model(true);
+  const Opened opened = open(budgeted(sharp), KvForms::kInt4);
   EXPECT_TRUE(opened.offered[form_index(PageForm::kInt4)]);
   ASSERT_EQ(opened.notes.size(), 1U);
   EXPECT_NE(opened.notes[0].find("k8v4"), std::string::npos);
-  EXPECT_TRUE(open(sharp.options(), KvForms::kInt8).notes.empty()) << "nobody asked";
+  EXPECT_TRUE(open(budgeted(sharp), KvForms::kInt8).notes.empty()) << "nobody asked";
 }
 
 class FormReportFile : public testing::Test {
@@ -171,8 +155,8 @@ class FormReportFile : public testing::Test {
 };
 
 TEST_F(FormReportFile, WhatWasMeasuredIsReadTheNextTime) {
-  const ChannelModel flat(false);
-  EngineOptions options = flat.options();
+  const ModelFile flat = channel_model(false);
+  EngineOptions options = budgeted(flat);
   options.measurements_folder = (folder_ / "models").string();
   const Opened measured = open(options, KvForms::kAuto);
   const std::string fingerprint = file_fingerprint(flat.path()).value();
@@ -191,8 +175,8 @@ TEST_F(FormReportFile, WhatWasMeasuredIsReadTheNextTime) {
 }
 
 TEST_F(FormReportFile, DamagedFilesAreMeasuredAgain) {
-  const ChannelModel flat(false);
-  EngineOptions options = flat.options();
+  const ModelFile flat = channel_model(false);
+  EngineOptions options = budgeted(flat);
   options.measurements_folder = folder_.string();
   const Opened measured = open(options, KvForms::kAuto);
   const std::string fingerprint = file_fingerprint(flat.path()).value();
@@ -212,8 +196,8 @@ TEST_F(FormReportFile, DamagedFilesAreMeasuredAgain) {
 
 TEST_F(FormReportFile, AFolderThatCannotBeWrittenIsSaidAndNoFailure) {
   std::ofstream(folder_.string()) << "a file";
-  const ChannelModel flat(false);
-  EngineOptions options = flat.options();
+  const ModelFile flat = channel_model(false);
+  EngineOptions options = budgeted(flat);
   options.measurements_folder = (folder_ / "models").string();
   const Opened opened = open(options, KvForms::kAuto);
   ASSERT_EQ(opened.notes.size(), 1U);

@@ -19,11 +19,12 @@ namespace memdecay {
 
 class ModelFile {
  public:
-  explicit ModelFile(std::string_view architecture, const RandomModelShape& shape = {}) {
+  explicit ModelFile(std::string_view architecture, const RandomModelShape& shape = {})
+      : ModelFile(random_model(architecture, shape, 11)) {}
+  explicit ModelFile(const std::vector<std::byte>& bytes) {
     // Tests run in parallel processes.
     path_ =
         testing::TempDir() + "memdecay_model_" + std::to_string(std::random_device()()) + ".gguf";
-    const std::vector<std::byte> bytes = random_model(architecture, shape, 11);
     std::ofstream(path_, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));

@@ -5,21 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/ascii.h"
 #include "kv/miss_reason.h"
 
 namespace memdecay {
 namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-bool in_word(char c) {
-  return is_digit(c) || is_letter(c) ||
-         std::string_view("-:._/+").find(c) != std::string_view::npos;
-}
 
 /// What stands for the word where it is volatile; else empty.
 std::string_view stand_in(std::string_view word) {
@@ -33,15 +23,15 @@ std::string normalised(std::string_view text) {
   std::string result;
   std::size_t at = 0;
   while (at < text.size()) {
-    if (!in_word(text[at])) {
+    if (!is_word_character(text[at])) {
       result.push_back(text[at++]);
       continue;
     }
     std::size_t end = at;
-    while (end < text.size() && in_word(text[end])) ++end;
+    while (end < text.size() && is_word_character(text[end])) ++end;
     const std::size_t next = end;
     // The end of a sentence is no part of the word.
-    while (end > at && !is_digit(text[end - 1]) && !is_letter(text[end - 1])) --end;
+    while (end > at && !is_alnum(text[end - 1])) --end;
     const std::string_view word = text.substr(at, end - at);
     const std::string_view other = stand_in(word);
     result += other.empty() ? word : other;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/ascii.h"
 #include "core/check.h"
 #include "policy/exact_values.h"
 
@@ -12,8 +13,7 @@ namespace {
 using nlohmann::ordered_json;
 
 bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         static_cast<unsigned char>(c) >= 0x80;
+  return is_alnum(c) || c == '_' || static_cast<unsigned char>(c) >= 0x80;
 }
 
 /// The first place of `value` as whole words in text[from, end), or npos.

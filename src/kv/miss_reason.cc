@@ -7,22 +7,10 @@
 #include <span>
 #include <string>
 
+#include "core/ascii.h"
+
 namespace memdecay {
 namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-bool is_hex(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-bool in_word(char c) {
-  return is_digit(c) || is_letter(c) ||
-         std::string_view("-:._/+").find(c) != std::string_view::npos;
-}
 
 std::size_t count(std::string_view text, bool (*is)(char)) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), is));
@@ -30,8 +18,7 @@ std::size_t count(std::string_view text, bool (*is)(char)) {
 
 std::string lower(std::string_view text) {
   std::string result(text);
-  for (char& c : result)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  for (char& c : result) c = to_lower(c);
   return result;
 }
 
@@ -159,7 +146,7 @@ struct DifferentWords {
 };
 
 std::size_t word_end(std::string_view text, std::size_t from) {
-  while (from < text.size() && in_word(text[from])) ++from;
+  while (from < text.size() && is_word_character(text[from])) ++from;
   return from;
 }
 
@@ -171,7 +158,7 @@ std::string_view bare(std::string_view word) {
 }
 
 std::string_view next_word(std::string_view text, std::size_t from) {
-  while (from < text.size() && !in_word(text[from]) && text[from] != '\n') ++from;
+  while (from < text.size() && !is_word_character(text[from]) && text[from] != '\n') ++from;
   return bare(text.substr(from, word_end(text, from) - from));
 }
 
@@ -192,7 +179,7 @@ DifferentWords different_words(const TextDifference& difference) {
     ++same;
   const std::string shared = std::string(difference.before) + std::string(new_text.substr(0, same));
   std::size_t begin = shared.size();
-  while (begin > 0 && in_word(shared[begin - 1])) --begin;
+  while (begin > 0 && is_word_character(shared[begin - 1])) --begin;
   const std::string stem = shared.substr(begin);
   const std::size_t old_end = word_end(old_text, same);
   const std::size_t new_end = word_end(new_text, same);
@@ -215,9 +202,9 @@ std::array<std::string, 3> last_words(std::string_view text) {
   std::array<std::string, 3> words;
   std::size_t end = text.size();
   for (std::string& word : words) {
-    while (end > 0 && !in_word(text[end - 1]) && text[end - 1] != '\n') --end;
+    while (end > 0 && !is_word_character(text[end - 1]) && text[end - 1] != '\n') --end;
     std::size_t begin = end;
-    while (begin > 0 && in_word(text[begin - 1])) --begin;
+    while (begin > 0 && is_word_character(text[begin - 1])) --begin;
     word = bare(text.substr(begin, end - begin));
     end = begin;
   }
@@ -275,6 +262,10 @@ std::string_view miss_kind_name(MissKind kind) {
       "hit",   "new_text",   "no_entry",        "evicted",        "other_borders", "short_page",
       "clock", "identifier", "different_tools", "edited_message", "other_salt"};
   return kNames[static_cast<std::size_t>(kind)];
+}
+
+bool is_word_character(char c) {
+  return is_alnum(c) || std::string_view("-:._/+").find(c) != std::string_view::npos;
 }
 
 bool is_time_or_date(std::string_view word) {

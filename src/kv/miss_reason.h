@@ -38,6 +38,9 @@ struct TextDifference {
 /// kClock, kDifferentTools, kIdentifier or kEditedMessage. Cost: linear.
 MissKind classify_difference(const TextDifference& difference);
 
+/// What the words of these rules are made of: letters, digits, and what joins them in times, dates
+/// and ids.
+bool is_word_character(char c);
 /// A time of day, a date, both, or seconds since 1970, and nothing else.
 bool is_time_or_date(std::string_view word);
 /// A UUID, a hash, digits in a row, or letters and digits mixed as people do not write them.

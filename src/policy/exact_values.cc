@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/ascii.h"
 #include "core/check.h"
 
 namespace memdecay {
@@ -11,24 +12,6 @@ namespace {
 constexpr std::size_t kLongestQuoted = 256;  // longer is prose between two stray quotes
 constexpr std::size_t kShortestHash = 7;     // what version control abbreviates to
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_lower(char c) {
-  return c >= 'a' && c <= 'z';
-}
-bool is_upper(char c) {
-  return c >= 'A' && c <= 'Z';
-}
-bool is_letter(char c) {
-  return is_lower(c) || is_upper(c);
-}
-bool is_alnum(char c) {
-  return is_letter(c) || is_digit(c);
-}
-bool is_hex(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
 bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }

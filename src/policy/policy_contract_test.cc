@@ -367,6 +367,10 @@ std::set<std::int32_t> dropped(const EvictionPlan& plan) {
   return pages;
 }
 
+void carry_out_drops(RandomSession& session, const EvictionPlan& plan) {
+  for (const std::int32_t id : dropped(plan)) session.release(TrackedPageId(id));
+}
+
 PolicyOptions test_options() {
   PolicyOptions options;
   options.memdecay.protection.newest_pages = 3;
@@ -423,9 +427,7 @@ TEST_P(PolicyContract, InvariantsHoldWithTheLadderAndInGentlePlans) {
       const EvictionPlan plan = session.policy().plan({budget, urgency, 0.5});
       check_invariants(session, plan, budget);
       if (HasFatalFailure()) return;
-      if (i % 25 == 24) {
-        for (const std::int32_t id : dropped(plan)) session.release(TrackedPageId(id));
-      }
+      if (i % 25 == 24) carry_out_drops(session, plan);
     }
   }
 }
@@ -443,9 +445,7 @@ TEST_P(PolicyContract, InvariantsHoldWherePagesArePacked) {
       const EvictionPlan plan = session.policy().plan({budget, Urgency::kPressed, 0});
       check_invariants(session, plan, budget);
       if (HasFatalFailure()) return;
-      if (i % 25 == 24) {
-        for (const std::int32_t id : dropped(plan)) session.release(TrackedPageId(id));
-      }
+      if (i % 25 == 24) carry_out_drops(session, plan);
     }
   }
 }

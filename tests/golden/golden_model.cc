@@ -8,32 +8,17 @@ namespace memdecay {
 Result<std::unique_ptr<GoldenModel>> GoldenModel::open(const std::string& path,
                                                        const Options& options) {
   MEMDECAY_ASSIGN_OR_RETURN(GgufFile file, GgufFile::open(path));
-  std::unique_ptr<GoldenModel> model(new GoldenModel(std::move(file), options));
-  MEMDECAY_RETURN_IF_ERROR(model->load(options));
-  return model;
+  return std::unique_ptr<GoldenModel>(new GoldenModel(std::move(file), options));
 }
 
 GoldenModel::GoldenModel(GgufFile file, const Options& options)
-    : file_(std::move(file)), team_(options.threads) {}
-
-Status GoldenModel::load(const Options& options) {
-  MEMDECAY_ASSIGN_OR_RETURN(config_, ModelConfig::read(file_));
-  MEMDECAY_ASSIGN_OR_RETURN(const ModelTensors tensors, ModelTensors::find(file_, config_));
-  MEMDECAY_ASSIGN_OR_RETURN(weights_,
-                            load_weights(file_, config_, tensors, options.precision, team_));
-  const bool exact = options.precision == Precision::kExact;
-  groups_ =
-      make_layer_groups(config_, options.page_tokens, exact ? KvFormat::kF32 : KvFormat::kF16);
-  MEMDECAY_ASSIGN_OR_RETURN(
-      transformer_, Transformer::create(config_, *weights_, groups_, *options.kernels, team_,
-                                        {kPass, kLogitRows}));
-  return {};
-}
+    : model_(std::move(file), options.precision, options.page_tokens, options.threads,
+             {kPass, kLogitRows}, *options.kernels) {}
 
 void GoldenModel::lay_out_pages(int tokens) {
   slabs_.clear();
   pages_.clear();
-  for (const LayerGroups::Group& group : groups_.groups) {
+  for (const LayerGroups::Group& group : model_.groups.groups) {
     const int page_tokens = group.layout.page_tokens;
     const int count = (tokens + page_tokens - 1) / page_tokens;
     const std::size_t page_bytes = group.layout.page_bytes();
@@ -47,9 +32,9 @@ void GoldenModel::lay_out_pages(int tokens) {
 }
 
 Result<GoldenSummary> GoldenModel::judge(const GoldenFile& golden, int chunks) {
-  if (golden.n_vocab() != config_.vocab_size) {
+  if (golden.n_vocab() != model_.config.vocab_size) {
     return make_status(StatusCode::kInvalidArgument, "the golden file has {} ids and the model {}",
-                       golden.n_vocab(), config_.vocab_size);
+                       golden.n_vocab(), model_.config.vocab_size);
   }
   GoldenSummary summary;
   for (int chunk = 0; chunk < chunks; ++chunk) {
@@ -65,7 +50,7 @@ Status GoldenModel::judge_chunk(const GoldenFile& golden, int chunk, GoldenSumma
     const int rows = std::min(kPass, golden.n_ctx() - begin);
     std::vector<PagedKvView> views;
     for (std::size_t g = 0; g < pages_.size(); ++g) {
-      const int page_tokens = groups_.groups[g].layout.page_tokens;
+      const int page_tokens = model_.groups.groups[g].layout.page_tokens;
       const int end = begin + rows;
       const int count = (end + page_tokens - 1) / page_tokens;
       for (int i = 0; i < count; ++i) {
@@ -73,7 +58,7 @@ Status GoldenModel::judge_chunk(const GoldenFile& golden, int chunk, GoldenSumma
             std::min(page_tokens, end - i * page_tokens);
       }
       const auto used = std::span(pages_[g]).first(static_cast<std::size_t>(count));
-      views.push_back({&groups_.groups[g].layout, used, 0});
+      views.push_back({&model_.groups.groups[g].layout, used, 0});
     }
     SequenceSlice slice;
     slice.rows = rows;
@@ -81,7 +66,7 @@ Status GoldenModel::judge_chunk(const GoldenFile& golden, int chunk, GoldenSumma
     slice.views = views;
     const auto part =
         tokens.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(rows));
-    MEMDECAY_RETURN_IF_ERROR(transformer_->forward({part, std::span(&slice, 1)}));
+    MEMDECAY_RETURN_IF_ERROR(model_.transformer->forward({part, std::span(&slice, 1)}));
 
     judge_rows(golden, chunk, begin, begin + rows, summary);
   }
@@ -94,7 +79,7 @@ void GoldenModel::judge_rows(const GoldenFile& golden, int chunk, int begin, int
   for (int at = std::max(golden.first_scored(), begin); at < last; at += kLogitRows) {
     std::vector<int> rows(static_cast<std::size_t>(std::min(kLogitRows, last - at)));
     std::iota(rows.begin(), rows.end(), at - begin);
-    const auto logits = transformer_->logits(rows);
+    const auto logits = model_.transformer->logits(rows);
     const std::size_t width = logits.size() / rows.size();
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const int offset = at + static_cast<int>(i) - golden.first_scored();

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "golden_file.h"
-#include "model/transformer/transformer.h"
+#include "model/transformer/loaded_model_for_test.h"
 
 namespace memdecay {
 
@@ -26,6 +26,7 @@ class GoldenModel {
     int page_tokens = 32;
   };
 
+  /// Fails where the file cannot be opened; dies on one that is damaged.
   static Result<std::unique_ptr<GoldenModel>> open(const std::string& path, const Options& options);
 
   /// Evaluates the first `chunks` chunks and compares every scored position. Fails when the
@@ -34,17 +35,11 @@ class GoldenModel {
 
  private:
   GoldenModel(GgufFile file, const Options& options);
-  Status load(const Options& options);
   void lay_out_pages(int tokens);
   Status judge_chunk(const GoldenFile& golden, int chunk, GoldenSummary& summary);
   void judge_rows(const GoldenFile& golden, int chunk, int begin, int end, GoldenSummary& summary);
 
-  GgufFile file_;
-  ThreadTeam team_;
-  ModelConfig config_;
-  std::unique_ptr<ModelWeights> weights_;
-  LayerGroups groups_;
-  std::unique_ptr<Transformer> transformer_;
+  LoadedModel model_;
   std::vector<std::vector<std::byte>> slabs_;  ///< by layer group
   std::vector<std::vector<KvPageRef>> pages_;
 };
