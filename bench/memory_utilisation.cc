@@ -21,12 +21,12 @@
 #include "engine/engine.h"
 #include "engine/model_catalogue.h"
 #include "engine/prompt.h"
-#include "engine/prompt_labels.h"
-#include "eval/chained_session.h"
+#include "engine/memory/prompt_labels.h"
+#include "eval/runs/chained_session.h"
 #include "eval/memory_cell.h"
-#include "eval/message_tokens.h"
+#include "eval/runs/message_tokens.h"
 #include "eval/readers/read_runs.h"
-#include "eval/template_fit.h"
+#include "eval/runs/template_fit.h"
 
 namespace memdecay {
 namespace {

@@ -13,10 +13,10 @@
 #include "cli/engine_flags.h"
 #include "cli/exit_status.h"
 #include "cli/flag_checks.h"
-#include "eval/chained_session.h"
 #include "eval/decay_study.h"
-#include "eval/message_tokens.h"
 #include "eval/readers/read_runs.h"
+#include "eval/runs/chained_session.h"
+#include "eval/runs/message_tokens.h"
 
 namespace memdecay {
 namespace {

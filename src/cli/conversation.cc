@@ -1,8 +1,8 @@
 #include "cli/conversation.h"
 
 #include "cli/standard_output.h"
+#include "engine/memory/prompt_labels.h"
 #include "engine/prompt.h"
-#include "engine/prompt_labels.h"
 #include "engine/prompt_miss.h"
 #include "engine/replay.h"
 

@@ -11,12 +11,12 @@
 #include "cli/engine_flags.h"
 #include "cli/exit_status.h"
 #include "cli/flag_checks.h"
-#include "eval/chained_session.h"
 #include "eval/evaluation.h"
-#include "eval/html_report.h"
-#include "eval/message_tokens.h"
 #include "eval/readers/read_runs.h"
-#include "eval/results_file.h"
+#include "eval/report/html_report.h"
+#include "eval/report/results_file.h"
+#include "eval/runs/chained_session.h"
+#include "eval/runs/message_tokens.h"
 
 namespace memdecay {
 namespace {

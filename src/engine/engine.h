@@ -21,12 +21,12 @@
 
 #include "core/status.h"
 #include "engine/engine_options.h"
-#include "engine/evictor.h"
-#include "engine/form_check.h"
 #include "engine/generation.h"
+#include "engine/memory/evictor.h"
+#include "engine/memory/form_check.h"
+#include "engine/memory/shared_prefixes.h"
 #include "engine/model.h"
 #include "engine/session.h"
-#include "engine/shared_prefixes.h"
 #include "kernels/kernel_table.h"
 #include "kv/kv_cache.h"
 #include "model/transformer/layer_groups.h"
@@ -97,7 +97,8 @@ class Engine {
   /// sessions' tokens none are appended where one of them finds no room; those before stay.
   Status extend_together(std::span<Session* const> sessions, std::span<const TokenId> tokens,
                          int first_wanted, const SessionLogitsCallback& on_logits);
-  /// Says what the session's tokens are, those to be appended included (engine/prompt_labels.h).
+  /// Says what the session's tokens are, those to be appended included
+  /// (engine/memory/prompt_labels.h).
   void label(Session& session, PromptLabels labels);
   struct PrefixMatch {
     int tokens = 0;         ///< of the prompt that the session holds now

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "engine/engine.h"
-#include "engine/form_report_file.h"
+#include "engine/memory/form_report_file.h"
 
 namespace memdecay {
 

@@ -6,7 +6,7 @@
 #include "core/steady_clock.h"
 #include "core/units.h"
 #include "engine/engine.h"
-#include "policy/policy_spec.h"
+#include "policy/policies/policy_spec.h"
 
 namespace memdecay {
 namespace {

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "policy/policy_spec.h"
+#include "policy/policies/policy_spec.h"
 
 namespace memdecay {
 namespace {

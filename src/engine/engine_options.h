@@ -8,11 +8,11 @@
 #include <string_view>
 
 #include "core/paged_kv.h"
-#include "engine/policy_config.h"
+#include "engine/memory/policy_config.h"
 #include "kv/kv_budget.h"
-#include "kv/prefix_difference.h"
+#include "kv/prefix/prefix_difference.h"
 #include "model/transformer/model_weights.h"
-#include "policy/make_policy.h"
+#include "policy/policies/make_policy.h"
 #include "policy/watermarks.h"
 
 namespace memdecay {
@@ -49,9 +49,9 @@ struct EngineOptions {
   Precision precision = Precision::kFast;
   int page_tokens = 32;  ///< 16, 32 or 64
   std::uint64_t kv_budget_bytes = KvBudget::kUnlimited;
-  /// Who decides what to forget when the budget is tight: a name of policy/make_policy.h, with
-  /// settings behind it or without (policy/policy_spec.h), or "none", which never evicts. Without a
-  /// budget nothing is evicted.
+  /// Who decides what to forget when the budget is tight: a name of policy/policies/make_policy.h,
+  /// with settings behind it or without (policy/policies/policy_spec.h), or "none", which never
+  /// evicts. Without a budget nothing is evicted.
   std::string policy = "memdecay";
   PolicyConfig policy_config;   ///< how fast regions are forgotten
   bool protect_prefix = false;  ///< the text before the first user turn is never evicted

@@ -8,8 +8,8 @@
 
 #include "core/id.h"
 #include "core/status.h"
-#include "engine/prompt_labels.h"
-#include "kv/prefix_difference.h"
+#include "engine/memory/prompt_labels.h"
+#include "kv/prefix/prefix_difference.h"
 #include "model/sampler/sampler.h"
 
 namespace memdecay {

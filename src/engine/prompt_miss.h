@@ -6,7 +6,7 @@
 
 #include "engine/model.h"
 #include "engine/prompt.h"
-#include "kv/miss_report.h"
+#include "kv/prefix/miss_report.h"
 
 namespace memdecay {
 

@@ -13,7 +13,7 @@
 
 #include "core/id.h"
 #include "engine/engine_options.h"
-#include "engine/session_memory.h"
+#include "engine/memory/session_memory.h"
 #include "kv/sequence.h"
 
 namespace memdecay {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/ascii.h"
-#include "kv/miss_reason.h"
+#include "kv/prefix/miss_reason.h"
 
 namespace memdecay {
 namespace {

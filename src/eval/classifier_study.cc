@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "core/seeded_random.h"
-#include "engine/token_embeddings.h"
-#include "engine/token_regions.h"
-#include "eval/label_noise.h"
-#include "eval/labelled_episode.h"
+#include "engine/memory/token_embeddings.h"
+#include "engine/memory/token_regions.h"
+#include "eval/runs/label_noise.h"
+#include "eval/runs/labelled_episode.h"
 
 namespace memdecay {
 namespace {

@@ -18,10 +18,10 @@
 
 #include "core/status.h"
 #include "engine/model.h"
-#include "eval/flat_transcript.h"
-#include "eval/trajectory.h"
-#include "policy/classifier_training.h"
-#include "policy/region_classifier_file.h"
+#include "eval/runs/flat_transcript.h"
+#include "eval/runs/trajectory.h"
+#include "policy/classifier/classifier_training.h"
+#include "policy/classifier/region_classifier_file.h"
 
 namespace memdecay {
 

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "core/seeded_random.h"
-#include "engine/token_regions.h"
-#include "eval/labelled_episode.h"
+#include "engine/memory/token_regions.h"
 #include "eval/letter_model_for_test.h"
+#include "eval/runs/labelled_episode.h"
 
 namespace memdecay {
 namespace {

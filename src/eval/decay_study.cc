@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
+#include "engine/memory/prompt_labels.h"
 #include "engine/prompt.h"
-#include "engine/prompt_labels.h"
-#include "eval/template_fit.h"
+#include "eval/runs/template_fit.h"
 #include "eval/use_recorder.h"
 
 namespace memdecay {

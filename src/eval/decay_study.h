@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "eval/chained_session.h"
-#include "eval/survival_curve.h"
+#include "eval/metrics/survival_curve.h"
+#include "eval/runs/chained_session.h"
 
 namespace memdecay {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "eval/bootstrap.h"
-#include "eval/decision_metrics.h"
+#include "eval/metrics/bootstrap.h"
+#include "eval/metrics/decision_metrics.h"
 
 namespace memdecay {
 namespace {

@@ -10,9 +10,9 @@
 #include <string>
 
 #include "engine/engine.h"
-#include "eval/chained_session.h"
 #include "eval/memory_cell.h"
-#include "eval/results_file.h"
+#include "eval/report/results_file.h"
+#include "eval/runs/chained_session.h"
 #include "eval/session_eval.h"
 
 namespace memdecay {

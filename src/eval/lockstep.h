@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/prompt_labels.h"
+#include "engine/memory/prompt_labels.h"
 
 namespace memdecay {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "eval/log_probs.h"
+#include "eval/metrics/log_probs.h"
 
 namespace memdecay {
 namespace {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <random>
 
-#include "eval/log_probs.h"
+#include "eval/metrics/log_probs.h"
 
 namespace memdecay {
 namespace {

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "eval/divergence.h"
-#include "eval/log_probs.h"
 #include "eval/logits_file.h"
+#include "eval/metrics/divergence.h"
+#include "eval/metrics/log_probs.h"
 
 namespace memdecay {
 namespace {

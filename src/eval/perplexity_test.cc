@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "engine/model_file_for_test.h"
-#include "eval/log_probs.h"
+#include "eval/metrics/log_probs.h"
 #include "eval/speed.h"
 
 namespace memdecay {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/steady_clock.h"
-#include "engine/prompt_labels.h"
+#include "engine/memory/prompt_labels.h"
 #include "engine/prompt_miss.h"
 #include "engine/replay.h"
 

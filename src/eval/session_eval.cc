@@ -4,14 +4,14 @@
 #include <limits>
 #include <utility>
 
+#include "engine/memory/prompt_labels.h"
 #include "engine/prompt.h"
-#include "engine/prompt_labels.h"
-#include "eval/action_values.h"
-#include "eval/future_errors.h"
-#include "eval/label_noise.h"
 #include "eval/lockstep.h"
-#include "eval/message_tokens.h"
-#include "eval/template_fit.h"
+#include "eval/metrics/action_values.h"
+#include "eval/metrics/future_errors.h"
+#include "eval/runs/label_noise.h"
+#include "eval/runs/message_tokens.h"
+#include "eval/runs/template_fit.h"
 
 namespace memdecay {
 namespace {

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "eval/chained_session.h"
-#include "eval/decision_metrics.h"
 #include "eval/memory_cell.h"
+#include "eval/metrics/decision_metrics.h"
+#include "eval/runs/chained_session.h"
 
 namespace memdecay {
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "eval/survival_curve.h"
+#include "eval/metrics/survival_curve.h"
 #include "policy/eviction_policy.h"
 
 namespace memdecay {

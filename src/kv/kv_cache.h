@@ -24,7 +24,7 @@
 #include "kv/group_pools.h"
 #include "kv/kv_budget.h"
 #include "kv/page_pool.h"
-#include "kv/prefix_tree.h"
+#include "kv/prefix/prefix_tree.h"
 #include "kv/sequence.h"
 
 namespace memdecay {

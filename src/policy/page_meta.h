@@ -11,7 +11,7 @@
 
 #include "core/id.h"
 #include "policy/region.h"
-#include "policy/region_rules.h"
+#include "policy/regions/region_rules.h"
 
 namespace memdecay {
 

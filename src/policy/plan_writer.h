@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "policy/ordered_policy.h"
+#include "policy/policies/ordered_policy.h"
 
 namespace memdecay {
 

@@ -8,9 +8,9 @@
 #include <set>
 #include <string>
 
-#include "policy/classic_policy.h"
 #include "policy/decay_math.h"
-#include "policy/make_policy.h"
+#include "policy/policies/classic_policy.h"
+#include "policy/policies/make_policy.h"
 #include "policy/policy_for_test.h"
 
 namespace memdecay {

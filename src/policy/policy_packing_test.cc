@@ -1,7 +1,7 @@
 // What a packed page inherits: it is worth what its parts were worth, by each policy's own measure.
 #include <gtest/gtest.h>
 
-#include "policy/make_policy.h"
+#include "policy/policies/make_policy.h"
 
 namespace memdecay {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "policy/make_policy.h"
+#include "policy/policies/make_policy.h"
 
 namespace memdecay {
 

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "engine/token_regions.h"
-#include "eval/labelled_episode.h"
-#include "policy/region_confusion.h"
+#include "engine/memory/token_regions.h"
+#include "eval/runs/labelled_episode.h"
+#include "policy/regions/region_confusion.h"
 #include "sys/user_folders.h"
 
 namespace memdecay {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "kv/prefix_model.h"
+#include "kv/prefix/prefix_model.h"
 
 namespace memdecay {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/status.h"
-#include "eval/trajectory.h"
+#include "eval/runs/trajectory.h"
 
 namespace memdecay {
 

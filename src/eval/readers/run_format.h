@@ -12,7 +12,7 @@
 
 #include "core/status.h"
 #include "eval/readers/run_document.h"
-#include "eval/trajectory.h"
+#include "eval/runs/trajectory.h"
 
 namespace memdecay {
 

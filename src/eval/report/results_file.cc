@@ -1,0 +1,89 @@
+#include "eval/report/results_file.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace memdecay {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string text_of(const ordered_json& row, const char* name) {
+  const auto found = row.find(name);
+  return found != row.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+ordered_json row_of(const ResultKey& key, const ordered_json& values) {
+  ordered_json row = {{"model", key.model},         {"policy", key.policy},
+                      {"kv_format", key.kv_format}, {"budget", key.budget},
+                      {"data_set", key.data_set},   {"variant", key.variant}};
+  row.update(values);
+  return row;
+}
+
+bool is_results(const ordered_json& json) {
+  if (!json.is_object() || !json.contains("rows") || !json.at("rows").is_array()) return false;
+  for (const ordered_json& row : json.at("rows")) {
+    if (!row.is_object()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+ResultKey key_of_row(const ordered_json& row) {
+  return {text_of(row, "model"),  text_of(row, "policy"),   text_of(row, "kv_format"),
+          text_of(row, "budget"), text_of(row, "data_set"), text_of(row, "variant")};
+}
+
+Result<ResultsFile> ResultsFile::open(const std::string& path) {
+  ResultsFile file(path);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    file.json_["rows"] = ordered_json::array();
+    return file;
+  }
+  std::ifstream stream(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  if (!stream) return make_status(StatusCode::kIoError, "{} cannot be read", path);
+  file.json_ = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (is_results(file.json_)) return file;
+  return make_status(StatusCode::kCorrupt,
+                     "{} is no results of memdecay eval: move it away, or name another folder",
+                     path);
+}
+
+bool ResultsFile::has(const ResultKey& key) const {
+  for (const ordered_json& row : json_.at("rows")) {
+    if (key_of_row(row) == key) return true;
+  }
+  return false;
+}
+
+Status ResultsFile::add(const ResultKey& key, const ordered_json& values) {
+  ordered_json row = row_of(key, values);
+  for (ordered_json& known : json_.at("rows")) {
+    if (key_of_row(known) != key) continue;
+    known = std::move(row);
+    return write();
+  }
+  json_.at("rows").push_back(std::move(row));
+  return write();
+}
+
+Status ResultsFile::write() const {
+  const std::string beside = path_ + ".new";
+  {
+    std::ofstream stream(beside, std::ios::binary);
+    stream << json_.dump(1, ' ', false, ordered_json::error_handler_t::replace) << '\n';
+    stream.close();
+    if (!stream) return make_status(StatusCode::kIoError, "{} cannot be written", beside);
+  }
+  std::error_code error;
+  std::filesystem::rename(beside, path_, error);
+  if (!error) return Status();
+  return make_status(StatusCode::kIoError, "{} cannot be written: {}", path_, error.message());
+}
+
+}  // namespace memdecay

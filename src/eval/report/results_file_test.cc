@@ -1,0 +1,71 @@
+#include "eval/report/results_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace memdecay {
+namespace {
+
+class Results : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = testing::TempDir() + "memdecay_results_" + std::to_string(::getpid()) + ".json";
+    std::filesystem::remove(path_);
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+  ResultsFile open() const {
+    Result<ResultsFile> file = ResultsFile::open(path_);
+    EXPECT_TRUE(file.ok()) << file.status().message();
+    return std::move(file).value();
+  }
+  std::string path_;
+  const ResultKey key_ = {"qwen-0.5b", "memdecay", "auto", "25%", "airline", ""};
+};
+
+TEST_F(Results, RowsOutliveTheRunAndAreFoundByTheirKey) {
+  ResultsFile file = open();
+  EXPECT_FALSE(file.has(key_));
+  ASSERT_TRUE(file.add(key_, {{"mean_kl", {{"value", 0.5}}}}).ok());
+  ResultKey noisy = key_;
+  noisy.variant = "label noise 10 %";
+  EXPECT_FALSE(file.has(noisy));
+  ASSERT_TRUE(file.add(noisy, {{"mean_kl", {{"value", 0.7}}}}).ok());
+  const ResultsFile again = open();
+  EXPECT_TRUE(again.has(key_));
+  EXPECT_TRUE(again.has(noisy));
+  EXPECT_EQ(again.json().dump(),
+            R"({"rows":[{"model":"qwen-0.5b","policy":"memdecay","kv_format":"auto",)"
+            R"("budget":"25%","data_set":"airline","variant":"","mean_kl":{"value":0.5}},)"
+            R"({"model":"qwen-0.5b","policy":"memdecay","kv_format":"auto","budget":"25%",)"
+            R"("data_set":"airline","variant":"label noise 10 %","mean_kl":{"value":0.7}}]})");
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".new"));
+}
+
+TEST_F(Results, ARowThatComesAgainReplacesTheOld) {
+  ResultsFile file = open();
+  ASSERT_TRUE(file.add(key_, {{"x", 1}}).ok());
+  ASSERT_TRUE(file.add(key_, {{"x", 2}}).ok());
+  EXPECT_EQ(file.rows(), 1U);
+  EXPECT_EQ(open().json().at("rows")[0].at("x"), 2);
+}
+
+TEST_F(Results, WhatIsNoResultsFileIsNotOverwritten) {
+  for (const char* text : {"", "[]", "{\"rows\": 3}", "{\"rows\": [1]}", "{\"rows\": ["}) {
+    std::ofstream(path_, std::ios::trunc) << text;
+    const Result<ResultsFile> file = ResultsFile::open(path_);
+    ASSERT_FALSE(file.ok()) << text;
+    EXPECT_EQ(file.status().code(), StatusCode::kCorrupt);
+  }
+}
+
+TEST_F(Results, AFolderThatIsNotThereIsAFailure) {
+  Result<ResultsFile> file = ResultsFile::open(path_ + ".none/results.json");
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file->add(key_, {{"x", 1}}).code(), StatusCode::kIoError);
+}
+
+}  // namespace
+}  // namespace memdecay

@@ -1,0 +1,130 @@
+#include "policy/policies/memdecay_policy.h"
+
+#include <cmath>
+
+#include "core/check.h"
+#include "policy/decay_math.h"
+#include "policy/page_accesses.h"
+
+namespace memdecay {
+
+std::array<double, kRegionCount> default_region_decay() {
+  constexpr std::array<double, kRegionCount> kSurvivalSteps = {0, 200e3, 100e3, 50e3, 15e3};
+  std::array<double, kRegionCount> decay = {};  // system text does not decay
+  for (std::size_t r = 1; r < kRegionCount; ++r) {
+    decay[r] = decay_for_survival(kInitialScores[r], kSurvivalSteps[r]);
+  }
+  return decay;
+}
+
+MemdecayPolicy::MemdecayPolicy(const MemdecayOptions& options)
+    : OrderedPolicy(options.protection, options.ladder, static_cast<int>(kRegionCount)),
+      options_(options),
+      adaptive_(options.adaptive) {
+  set_rekey_threshold(options.rekey_threshold);
+}
+
+double MemdecayPolicy::mean_level() const {
+  return mean_page_.seen() ? mean_page_.log_level(options_.evidence) : 0.0;
+}
+
+double MemdecayPolicy::kept_since(std::int64_t step) const {
+  return std::exp2(-static_cast<double>(now().step - step) / options_.evidence.half_life_tokens);
+}
+
+double MemdecayPolicy::key(TrackedPageId page, Region as) const {
+  const PageRecord& record = records_[page.index()];
+  const std::size_t r = region_index(as);
+  const double level =
+      record.evidence.seen() ? record.evidence.log_level(options_.evidence) : record.unseen_level;
+  return options_.region_weight * std::log(options_.initial[r]) + options_.beta * level +
+         options_.exact_bonus * static_cast<double>(book().meta(page).exact_share) +
+         record.born_tau[r];
+}
+
+double MemdecayPolicy::offset(int lane) const {
+  return tau_[static_cast<std::size_t>(lane)] + options_.beta * mean_level();
+}
+
+void MemdecayPolicy::on_track(const PageMeta& page, bool is_new) {
+  if (!is_new) return;
+  if (page.id.index() >= records_.size()) {
+    records_.resize(std::max(page.id.index() + 1, 2 * records_.size()));
+  }
+  PageRecord& record = records_[page.id.index()];
+  record = {};
+  record.unseen_level = mean_level();
+  record.observed_step = now().step;
+  const auto age = static_cast<double>(now().step - page.born_step);
+  for (std::size_t r = 0; r < kRegionCount; ++r) {
+    record.born_tau[r] = tau_[r] - options_.decay[r] * age;
+  }
+}
+
+void MemdecayPolicy::on_advance(const PolicyTime& time) {
+  const auto steps = time.step - now().step;
+  adaptive_.observe(steps, time.seconds - now().seconds);
+  for (const Region region : kRegions) {
+    const std::size_t r = region_index(region);
+    const double factor = region == Region::kRecent ? adaptive_.factor() : 1.0;
+    tau_[r] += options_.decay[r] * factor * static_cast<double>(steps);
+  }
+}
+
+void MemdecayPolicy::on_observe(const EvidenceBatch& batch) {
+  if (batch.kind != options_.evidence_kind || batch.pages.empty()) return;
+  double sum = 0;
+  std::int64_t known = 0;
+  std::int64_t last_step = now().step;
+  double kept = 1;
+  for (const PageEvidence& evidence : batch.pages) {
+    if (!book().tracked(evidence.page)) continue;
+    MEMDECAY_CHECK(std::isfinite(evidence.value));
+    const double value = std::max(0.0, static_cast<double>(evidence.value));
+    PageRecord& record = records_[evidence.page.index()];
+    if (record.observed_step != last_step) {  // pages are mostly observed together
+      last_step = record.observed_step;
+      kept = kept_since(last_step);
+    }
+    record.evidence.observe(batch.phase, value, kept);
+    record.observed_step = now().step;
+    sum += value;
+    ++known;
+    rekey(evidence.page);
+  }
+  if (known == 0) return;
+  mean_page_.observe(batch.phase, sum / static_cast<double>(known), kept_since(mean_step_));
+  mean_step_ = now().step;
+}
+
+std::optional<double> MemdecayPolicy::gentle_limit(const PlanRequest& request) const {
+  return std::log(request.gentle_score_ceiling);
+}
+
+std::string MemdecayPolicy::describe(TrackedPageId page, double score) const {
+  const PageRecord& record = records_[page.index()];
+  const PageMeta& meta = book().meta(page);
+  const std::size_t r = region_index(meta.region);
+  const double level =
+      record.evidence.seen() ? record.evidence.log_level(options_.evidence) : record.unseen_level;
+  return fmt::format(
+      "log score {:.4g} (region {:+.3g}, evidence {:+.3g}{}, exact values {:+.3g}, decay {:+.3g})",
+      score, options_.region_weight * std::log(options_.initial[r]),
+      options_.beta * (level - mean_level()), record.evidence.seen() ? "" : " assumed",
+      options_.exact_bonus * static_cast<double>(meta.exact_share), record.born_tau[r] - tau_[r]);
+}
+
+void MemdecayPolicy::on_inherit(const PackedPage& page) {
+  PageRecord& record = records_[page.meta.id.index()];
+  record.unseen_level = 0;
+  record.born_tau = {};
+  for (const PackedPart& part : page.parts) {
+    const PageRecord& from = records_[part.from.index()];
+    record.evidence.add(from.evidence, share_of(book(), part), kept_since(from.observed_step));
+    const double weight = static_cast<double>(part.tokens) / page.meta.tokens;
+    record.unseen_level += weight * from.unseen_level;
+    for (std::size_t r = 0; r < kRegionCount; ++r) record.born_tau[r] += weight * from.born_tau[r];
+  }
+}
+
+}  // namespace memdecay

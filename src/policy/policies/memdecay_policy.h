@@ -1,0 +1,76 @@
+// MemdecayPolicy: the default. Regions decay, evidence counts by who asked, exact values stay.
+//
+//   score = region_weight * ln S0[r] + beta * (level(page) - level(all)) + exact_bonus *
+//   exact_share
+//           - (tau_r(now) - tau_r(born)),            tau_r = integral of decay_r over steps
+//
+// level is PhaseEvidence's mix of two clocks over the deletion error (or the attention mass, where
+// that is all there is); level(all) follows the mean page of every batch, so a page that matters as
+// much as the mean scores its region's classic score, and one without evidence yet counts as mean.
+// Everything that moves a whole region is in the offset: time, and adaptive decay, reorder nothing.
+// The decay of recent dialogue follows the token rate (adaptive_decay.h). Pins hold up to the cap,
+// above it a pinned page has its region's score and explain() says that the pin was refused.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "policy/adaptive_decay.h"
+#include "policy/phase_evidence.h"
+#include "policy/policies/ordered_policy.h"
+
+namespace memdecay {
+
+/// Decay per step that lets the initial scores survive (never, 200k, 100k, 50k, 15k) steps: on
+/// recorded agent runs what is old is asked for nearly as often (docs/decisions/0311).
+std::array<double, kRegionCount> default_region_decay();
+
+struct MemdecayOptions {
+  ProtectionOptions protection = {.lag_rounds = 4, .lag_bonus = 2.0, .floor_share = 0.1};
+  LadderOptions ladder = {};
+  std::array<double, kRegionCount> initial = kInitialScores;
+  std::array<double, kRegionCount> decay = default_region_decay();
+  double region_weight = 0.25;  ///< of ln S0: evidence says more than the region does
+  double beta = 2.0;
+  double exact_bonus = 5.0;
+  EvidenceKind evidence_kind = EvidenceKind::kDeletionError;
+  EvidenceOptions evidence = {};
+  AdaptiveDecayOptions adaptive = {};
+  double rekey_threshold = 0.02;  ///< nats
+};
+
+class MemdecayPolicy final : public OrderedPolicy {
+ public:
+  explicit MemdecayPolicy(const MemdecayOptions& options = {});
+  std::string_view name() const override { return "memdecay"; }
+  bool wants(EvidenceKind kind) const override { return kind == options_.evidence_kind; }
+  double recent_decay_factor() const { return adaptive_.factor(); }
+
+ private:
+  struct PageRecord {
+    PhaseEvidence evidence;
+    std::int64_t observed_step = 0;
+    double unseen_level = 0;  // the mean level when it was tracked
+    std::array<double, kRegionCount> born_tau = {};
+  };
+
+  double key(TrackedPageId page, Region as) const override;
+  double offset(int lane) const override;
+  void on_track(const PageMeta& page, bool is_new) override;
+  void on_observe(const EvidenceBatch& batch) override;
+  void on_inherit(const PackedPage& page) override;
+  void on_advance(const PolicyTime& now) override;
+  std::optional<double> gentle_limit(const PlanRequest& request) const override;
+  std::string describe(TrackedPageId page, double score) const override;
+  double mean_level() const;
+  double kept_since(std::int64_t step) const;
+
+  MemdecayOptions options_;
+  AdaptiveDecay adaptive_;
+  std::array<double, kRegionCount> tau_ = {};
+  PhaseEvidence mean_page_;
+  std::int64_t mean_step_ = 0;
+  std::vector<PageRecord> records_;  // by page
+};
+
+}  // namespace memdecay
