@@ -29,6 +29,7 @@ struct EvalFlags {
   std::vector<std::string> budgets = {"50%", "25%", "12.5%"};
   std::string out = "eval-out";
   int sessions = 20;
+  int recall_sessions = 2;
   ChainOptions chain;
   SessionEvalOptions session;
   std::string split = "all";
@@ -37,6 +38,7 @@ struct EvalFlags {
 };
 
 constexpr int kQuickSessions = 2;
+constexpr int kQuickRecallSessions = 1;
 constexpr int kQuickTokens = 3000;
 
 /// "12:34 left" from the share done and the time taken; nothing while it cannot be known.
@@ -88,6 +90,7 @@ void print_rows(const ResultsFile& results) {
 Status eval(EvalFlags flags) {
   if (flags.quick) {
     flags.sessions = kQuickSessions;
+    flags.recall_sessions = std::min(flags.recall_sessions, kQuickRecallSessions);
     flags.chain.min_tokens = kQuickTokens;
     flags.chain.max_tokens = kQuickTokens * 3 / 2;
   }
@@ -116,6 +119,7 @@ Status eval(EvalFlags flags) {
                        failure.message());
   }
   MEMDECAY_ASSIGN_OR_RETURN(ResultsFile results, ResultsFile::open(flags.out + "/results.json"));
+  MEMDECAY_ASSIGN_OR_RETURN(ScoresFile scores, ScoresFile::open(flags.out + "/scores.jsonl"));
   std::map<std::string, std::vector<const ChainedSession*>> by_data_set;
   for (const ChainedSession& session : chains.sessions) {
     auto& sessions = by_data_set[session.data_set];
@@ -131,8 +135,9 @@ Status eval(EvalFlags flags) {
       progress.tell(fmt::format("{}, session {} of {}", name, number + 1, all),
                     (static_cast<double>(number) + share) / static_cast<double>(all));
     };
-    MEMDECAY_RETURN_IF_ERROR(evaluate_data_set(
-        *engine, {flags.engine.model(), data_set, sessions, cells, flags.session}, results, tell));
+    const EvaluationTask task{flags.engine.model(), data_set, sessions, cells, flags.session,
+                              flags.recall_sessions};
+    MEMDECAY_RETURN_IF_ERROR(evaluate_data_set(*engine, task, {results, scores}, tell));
     MEMDECAY_RETURN_IF_ERROR(write_report(results, flags));
   }
   print_rows(results);
@@ -169,6 +174,12 @@ void add_eval_command(CLI::App& program, int& status) {
   command->add_option("--sessions", flags->sessions, "most sessions of a data set")
       ->check(whole_number(1, 10000))
       ->capture_default_str();
+  command
+      ->add_option("--recall-sessions", flags->recall_sessions,
+                   "sessions of a data set that are played once more with facts planted in them, "
+                   "and asked for each")
+      ->check(whole_number(0, 10000))
+      ->capture_default_str();
   command->add_option("--min-tokens", flags->chain.min_tokens, "shortest session")
       ->capture_default_str();
   command->add_option("--max-tokens", flags->chain.max_tokens, "longest session")
@@ -194,8 +205,8 @@ void add_eval_command(CLI::App& program, int& status) {
       ->capture_default_str();
   command->add_flag("--quick", flags->quick, "two short sessions a data set");
   command->footer(
-      "Rows that are in OUT/results.json already are not measured again, so a run that was\n"
-      "interrupted goes on where it was.\n\n"
+      "OUT/scores.jsonl keeps what each session scored: a run that was interrupted goes on where\n"
+      "it was, and one that asks for more sessions, policies or budgets measures only those.\n\n"
       "Examples:\n"
       "  memdecay eval runs/ -m smollm2 --quick\n"
       "  memdecay eval runs/airline.json.gz --policy memdecay,window+prefix,lru+prefix --budget "

@@ -28,7 +28,9 @@ struct ProtectionOptions {
   std::int32_t lag_rounds = 0;  ///< the latest tool rounds are young: no gentle plan, and
   /// in a pressed one they score so much higher; infinite: they go after all else.
   double lag_bonus = std::numeric_limits<double>::infinity();
-  double floor_share = 0.0;  ///< of every item's tokens
+  /// Of every instruction's tokens, and of the results of the latest lag_rounds tool rounds, which
+  /// give theirs up when nothing else is left to go.
+  double floor_share = 0.0;
   std::uint64_t pin_cap_bytes = std::numeric_limits<std::uint64_t>::max();
 };
 

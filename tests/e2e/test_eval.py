@@ -1,0 +1,109 @@
+"""`eval`: recorded runs in, rows and a report out; what was measured is kept and never measured twice."""
+
+import json
+
+import pytest
+from program import fails, memdecay, succeeds
+
+pytestmark = pytest.mark.model("smollm2")
+
+METRICS = ["mean_kl", "p99_kl", "flips_per_1000", "value_match", "value_exact", "tool_name_exact", "argument_value_exact", "kv_bytes"]
+RECALL = ["recall", "goal_survival", "instruction_survival", "recall_log_prob", "recall_log_prob_full"]
+
+
+def evaluate(shop_runs, out, *flags):
+    return memdecay("eval", shop_runs, "-m", "smollm2", "-t", "1", "--out", out, "--min-tokens", "200", "--max-tokens", "1500", *flags)
+
+
+def rows_of(out):
+    rows = json.loads((out / "results.json").read_text())["rows"]
+    return {(row["policy"], row["kv_format"], row["budget"]): row for row in rows}
+
+
+@pytest.fixture(scope="module")
+def measured(shop_runs, tmp_path_factory):
+    out = tmp_path_factory.mktemp("eval") / "new" / "folder"
+    ended = evaluate(shop_runs, out, "--policy", "memdecay,window,none", "--kv-format", "auto", "--budget", "60%", "--sessions", "1",
+                     "--recall-sessions", "1")
+    assert ended.returncode == 0, ended.stderr
+    return out, ended
+
+
+def test_every_cell_has_a_row_with_intervals(measured):
+    out, ended = measured
+    rows = rows_of(out)
+    assert set(rows) == {("memdecay", "auto", "60%"), ("window", "auto", "60%"), ("none", "auto", "")}
+    for row in rows.values():
+        for name in METRICS + RECALL:
+            assert set(row[name]) == {"value", "low", "high", "n"}, name
+        assert row["mean_kl"]["n"] > 0 and row["sessions"] == 1
+    assert "memdecay" in ended.stdout and "left" in ended.stderr
+    assert "<svg" in (out / "report.html").read_text()
+
+
+def test_a_memory_that_forgets_nothing_knows_what_the_full_cache_knows(measured):
+    row = rows_of(measured[0])["none", "auto", ""]
+    assert row["mean_kl"]["value"] < 0.02 and row["evicted_tokens"] == 0
+    assert abs(row["recall_log_prob"]["value"] - row["recall_log_prob_full"]["value"]) < 0.2
+
+
+def test_a_window_forgets_the_facts_that_it_let_go(measured):
+    rows = rows_of(measured[0])
+    window, whole = rows["window", "auto", "60%"], rows["none", "auto", ""]
+    assert window["evicted_tokens"] > 0
+    assert window["recall_log_prob"]["value"] < whole["recall_log_prob"]["value"] - 0.5
+    groups = window["recall_by"]
+    assert {group["kind"] for group in groups} == {"fact", "goal", "instruction"}
+    assert {group["region"] for group in groups} >= {"system", "decision", "tool", "recent"}
+    assert all(0 <= group["right"] <= group["right_full"] <= group["probes"] for group in groups)
+    assert sum(group["probes"] for group in groups) == sum(group["probes"] for group in whole["recall_by"])
+
+
+def test_a_second_run_measures_only_what_is_missing(shop_runs, measured):
+    out = measured[0]
+    before = (out / "scores.jsonl").read_text()
+    rows = rows_of(out)
+    again = evaluate(shop_runs, out, "--policy", "window", "--kv-format", "auto", "--budget", "60%", "--sessions", "1",
+                     "--recall-sessions", "1")
+    assert again.returncode == 0, again.stderr
+    assert (out / "scores.jsonl").read_text() == before and rows_of(out) == rows
+    more = evaluate(shop_runs, out, "--policy", "window,lru", "--kv-format", "auto", "--budget", "60%", "--sessions", "1",
+                    "--recall-sessions", "1")
+    assert more.returncode == 0, more.stderr
+    after = (out / "scores.jsonl").read_text()
+    assert after.startswith(before) and len(after.splitlines()) == len(before.splitlines()) + 1
+    assert set(rows_of(out)) == set(rows) | {("lru", "auto", "60%")}
+
+
+def test_a_run_that_was_cut_off_goes_on(shop_runs, measured, tmp_path):
+    lines = (measured[0] / "scores.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "scores.jsonl").write_text(lines[0] + lines[1][:len(lines[1]) // 2])
+    ended = evaluate(shop_runs, tmp_path, "--policy", "memdecay,window", "--kv-format", "auto", "--budget", "60%", "--sessions", "1",
+                     "--recall-sessions", "1")
+    assert ended.returncode == 0, ended.stderr
+    again = rows_of(tmp_path)
+    for key in again:
+        for name in ("mean_kl", "value_match", "recall_log_prob"):
+            assert again[key][name] == rows_of(measured[0])[key][name], (key, name)
+
+
+@pytest.mark.parametrize(("flags", "says"), [
+    (["--policy", "frobnicate"], "frobnicate"), (["--policy", "memdecay:beta=x"], "beta"), (["--budget", "0%"], "0%"),
+    (["--budget", "101%"], "101%"), (["--kv-format", "fp8"], "fp8"), (["--min-tokens", "900", "--max-tokens", "100"], "100")])
+def test_what_cannot_be_measured_is_said(shop_runs, tmp_path, flags, says):
+    assert says in fails("eval", shop_runs, "-m", "smollm2", "-t", "1", "--out", tmp_path, *flags)
+
+
+def test_files_of_something_else_are_left_as_they_are(shop_runs, tmp_path):
+    for name in ("results.json", "scores.jsonl"):
+        file = tmp_path / name
+        file.write_text("mine\n")
+        assert name in fails("eval", shop_runs, "-m", "smollm2", "-t", "1", "--out", tmp_path)
+        assert file.read_text() == "mine\n"
+        file.unlink()
+
+
+def test_runs_that_are_no_runs_are_said(tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert "empty" in fails("eval", tmp_path / "empty", "-m", "smollm2", "--out", tmp_path / "out")
+    assert "quick" in succeeds("eval", "--help")
