@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/seeded_random.h"
+#include "core/text_hash.h"
 #include "eval/metrics/bootstrap.h"
 #include "eval/metrics/decision_metrics.h"
 

@@ -25,7 +25,7 @@ def measured(shop_runs, tmp_path_factory):
     out = tmp_path_factory.mktemp("eval") / "new" / "folder"
     ended = evaluate(shop_runs, out, "--policy", "memdecay,window,none", "--kv-format", "auto", "--budget", "60%", "--sessions", "1",
                      "--recall-sessions", "1")
-    assert ended.returncode == 0, ended.stderr
+    assert ended.status == 0, ended.err
     return out, ended
 
 
@@ -37,7 +37,7 @@ def test_every_cell_has_a_row_with_intervals(measured):
         for name in METRICS + RECALL:
             assert set(row[name]) == {"value", "low", "high", "n"}, name
         assert row["mean_kl"]["n"] > 0 and row["sessions"] == 1
-    assert "memdecay" in ended.stdout and "left" in ended.stderr
+    assert "memdecay" in ended.out and "left" in ended.err
     assert "<svg" in (out / "report.html").read_text()
 
 
@@ -65,11 +65,11 @@ def test_a_second_run_measures_only_what_is_missing(shop_runs, measured):
     rows = rows_of(out)
     again = evaluate(shop_runs, out, "--policy", "window", "--kv-format", "auto", "--budget", "60%", "--sessions", "1",
                      "--recall-sessions", "1")
-    assert again.returncode == 0, again.stderr
+    assert again.status == 0, again.err
     assert (out / "scores.jsonl").read_text() == before and rows_of(out) == rows
     more = evaluate(shop_runs, out, "--policy", "window,lru", "--kv-format", "auto", "--budget", "60%", "--sessions", "1",
                     "--recall-sessions", "1")
-    assert more.returncode == 0, more.stderr
+    assert more.status == 0, more.err
     after = (out / "scores.jsonl").read_text()
     assert after.startswith(before) and len(after.splitlines()) == len(before.splitlines()) + 1
     assert set(rows_of(out)) == set(rows) | {("lru", "auto", "60%")}
@@ -80,7 +80,7 @@ def test_a_run_that_was_cut_off_goes_on(shop_runs, measured, tmp_path):
     (tmp_path / "scores.jsonl").write_text(lines[0] + lines[1][:len(lines[1]) // 2])
     ended = evaluate(shop_runs, tmp_path, "--policy", "memdecay,window", "--kv-format", "auto", "--budget", "60%", "--sessions", "1",
                      "--recall-sessions", "1")
-    assert ended.returncode == 0, ended.stderr
+    assert ended.status == 0, ended.err
     again = rows_of(tmp_path)
     for key in again:
         for name in ("mean_kl", "value_match", "recall_log_prob"):
