@@ -19,13 +19,13 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/memory/prompt_labels.h"
 #include "engine/model_catalogue.h"
 #include "engine/prompt.h"
-#include "engine/memory/prompt_labels.h"
-#include "eval/runs/chained_session.h"
 #include "eval/memory_cell.h"
-#include "eval/runs/message_tokens.h"
 #include "eval/readers/read_runs.h"
+#include "eval/runs/chained_session.h"
+#include "eval/runs/message_tokens.h"
 #include "eval/runs/template_fit.h"
 
 namespace memdecay {
@@ -119,8 +119,7 @@ nlohmann::ordered_json row_of(const std::string& data_set, const MemoryCell& cel
 
 Status measure(const Asked& asked, nlohmann::ordered_json& json) {
   MEMDECAY_ASSIGN_OR_RETURN(const auto cells, make_cells({"memdecay"}, asked.forms, asked.budgets));
-  MEMDECAY_ASSIGN_OR_RETURN(RunContents runs, read_runs(asked.runs));
-  finish_runs(runs);
+  MEMDECAY_ASSIGN_OR_RETURN(const RunContents runs, read_runs(asked.runs));
   EngineOptions options;
   MEMDECAY_ASSIGN_OR_RETURN(options.model_path, resolve_model(asked.model));
   options.adaptive_decay = false;
@@ -130,14 +129,11 @@ Status measure(const Asked& asked, nlohmann::ordered_json& json) {
   chain.min_tokens = asked.tokens * 3 / 4;
   chain.max_tokens = asked.tokens;
   MEMDECAY_ASSIGN_OR_RETURN(
-      const Chains chains,
-      chain_sessions(runs.trajectories, token_counter(engine->model()), chain));
+      Chains chains, chain_sessions(runs.trajectories, token_counter(engine->model()), chain));
+  const std::vector<ChainedSession> chosen =
+      pick_sessions(std::move(chains), engine->context_tokens(), asked.sessions);
   std::map<std::string, std::vector<const ChainedSession*>> by_data_set;
-  for (const ChainedSession& session : chains.sessions) {
-    auto& sessions = by_data_set[session.data_set];
-    if (!session.is_short && static_cast<int>(sessions.size()) < asked.sessions)
-      sessions.push_back(&session);
-  }
+  for (const ChainedSession& session : chosen) by_data_set[session.data_set].push_back(&session);
   for (const auto& [data_set, sessions] : by_data_set) {
     for (const MemoryCell& cell : cells) {
       for (const bool packs : {false, true}) {

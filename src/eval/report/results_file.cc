@@ -1,8 +1,6 @@
 #include "eval/report/results_file.h"
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include "sys/whole_file.h"
 
 namespace memdecay {
 namespace {
@@ -39,15 +37,13 @@ ResultKey key_of_row(const ordered_json& row) {
 
 Result<ResultsFile> ResultsFile::open(const std::string& path) {
   ResultsFile file(path);
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
+  const Result<std::string> text = read_file(path);
+  if (text.status().code() == StatusCode::kNotFound) {
     file.json_["rows"] = ordered_json::array();
     return file;
   }
-  std::ifstream stream(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream) return make_status(StatusCode::kIoError, "{} cannot be read", path);
-  file.json_ = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!text.ok()) return text.status();
+  file.json_ = ordered_json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (is_results(file.json_)) return file;
   return make_status(StatusCode::kCorrupt,
                      "{} is no results of memdecay eval: move it away, or name another folder",
@@ -73,17 +69,8 @@ Status ResultsFile::add(const ResultKey& key, const ordered_json& values) {
 }
 
 Status ResultsFile::write() const {
-  const std::string beside = path_ + ".new";
-  {
-    std::ofstream stream(beside, std::ios::binary);
-    stream << json_.dump(1, ' ', false, ordered_json::error_handler_t::replace) << '\n';
-    stream.close();
-    if (!stream) return make_status(StatusCode::kIoError, "{} cannot be written", beside);
-  }
-  std::error_code error;
-  std::filesystem::rename(beside, path_, error);
-  if (!error) return Status();
-  return make_status(StatusCode::kIoError, "{} cannot be written: {}", path_, error.message());
+  return replace_file(path_,
+                      json_.dump(1, ' ', false, ordered_json::error_handler_t::replace) + '\n');
 }
 
 }  // namespace memdecay
