@@ -21,9 +21,9 @@ double ClassicPolicy::classic_score_of(TrackedPageId page) const {
 
 double ClassicPolicy::key(TrackedPageId page, Region as) const {
   const std::size_t r = region_index(as);
-  const double bonus = 0.1 * std::log1p(static_cast<double>(accesses_[page.index()]));
   return std::log(options_.initial[r]) +
-         options_.decay[r] * static_cast<double>(book().meta(page).born_step) + std::log1p(bonus);
+         options_.decay[r] * static_cast<double>(book().meta(page).born_step) +
+         std::log1p(access_bonus(accesses_[page.index()]));
 }
 
 double ClassicPolicy::offset(int lane) const {

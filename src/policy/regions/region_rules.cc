@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "core/ascii.h"
 #include "policy/regions/exact_values.h"
 
 namespace memdecay {
@@ -23,14 +24,6 @@ struct Mark {
   RegionReason reason;
   bool core;
 };
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
 
 template <std::size_t n>
 bool has_word(std::string_view lower, const std::array<std::string_view, n>& words) {
