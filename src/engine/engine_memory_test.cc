@@ -29,10 +29,7 @@ class EngineMemoryTest : public testing::Test {
     options.policy = policy;
     options.kv_forms = forms;
     options.context_tokens = 4096;
-    const auto probe = ModelFile::engine(file_.options());
-    options.kv_budget_bytes =
-        64 * 1024 + static_cast<std::uint64_t>(pages) *
-                        PagePool::stride_bytes_for(probe->cache().groups().front().layout);
+    options.kv_budget_bytes = 64 * 1024 + file_.bytes_of_pages(pages);
     return options;
   }
   ModelFile file_{"llama", RandomModelShape{}};
@@ -344,7 +341,7 @@ TEST_F(EngineMemoryTest, AfterRecomputingTheModelReadsOnlyWhatIsThere) {
   const auto engine = ModelFile::engine(options_of("none", 4000));
   SessionOptions own;
   own.policy = "recompute";
-  own.budget_bytes = 80 * PagePool::stride_bytes_for(engine->cache().groups().front().layout);
+  own.budget_bytes = file_.bytes_of_pages(80);
   std::vector<std::vector<float>> logits;
   for (const std::uint32_t seed : {1U, 2U}) {  // two middles, one head and one tail
     Tokens tokens = random_prompt(32, 7);

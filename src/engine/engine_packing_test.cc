@@ -44,10 +44,7 @@ class EnginePackingTest : public testing::Test {
     EngineOptions options = file_.options();
     options.context_tokens = 8192;
     options.adaptive_decay = false;
-    const auto probe = ModelFile::engine(file_.options());
-    options.kv_budget_bytes =
-        128 * 1024 + static_cast<std::uint64_t>(pages) *
-                         PagePool::stride_bytes_for(probe->cache().groups().front().layout);
+    options.kv_budget_bytes = 128 * 1024 + file_.bytes_of_pages(pages);
     return options;
   }
   ModelFile file_{"llama", RandomModelShape{}};

@@ -90,11 +90,7 @@ class EnginePrefixesTest : public testing::TestWithParam<const char*> {
   EngineOptions budgeted(int pages, const char* policy, bool share = true) const {
     EngineOptions options = this->options(share);
     options.policy = policy;
-    options.kv_budget_bytes = 96 * 1024;
-    const auto probe = ModelFile::engine(options);
-    for (const KvLayerGroup& group : probe->cache().groups())
-      options.kv_budget_bytes +=
-          static_cast<std::uint64_t>(pages) * PagePool::stride_bytes_for(group.layout);
+    options.kv_budget_bytes = 96 * 1024 + file_.bytes_of_pages(pages);
     return options;
   }
   ModelFile file_{GetParam(), shape()};
@@ -363,16 +359,12 @@ TEST_P(EnginePrefixesTest, WhatASessionDemotesOrDropsStaysItsOwnAffair) {
 
 TEST_P(EnginePrefixesTest, WithoutABudgetIdlePrefixesHaveALimit) {
   EngineOptions options = this->options(true);
-  std::uint64_t page = 0;
-  const auto probe = ModelFile::engine(options);
-  for (const KvLayerGroup& group : probe->cache().groups())
-    page += PagePool::stride_bytes_for(group.layout);
-  options.unbudgeted_prefix_bytes = 5 * page;
+  options.unbudgeted_prefix_bytes = file_.bytes_of_pages(5);
   const auto engine = ModelFile::engine(options);
   for (std::uint32_t seed = 0; seed < 8; ++seed) {
     const auto session = engine->open_session().value();
     complete(*engine, *session, random_prompt(50, seed));
-    EXPECT_LE(engine->prefixes()->memory().cached_only_bytes, 5 * page);
+    EXPECT_LE(engine->prefixes()->memory().cached_only_bytes, options.unbudgeted_prefix_bytes);
   }
   EXPECT_GT(engine->prefixes()->counters().evicted_pages, 0U);
 }

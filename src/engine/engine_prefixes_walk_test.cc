@@ -35,12 +35,7 @@ class Walk {
     options.share_prefixes = true;
     options.policy = policy;
     options.unbudgeted_prefix_bytes = std::uint64_t{1} << 40;
-    if (budgeted_) {
-      options.kv_budget_bytes = 96 * 1024;
-      for (const KvLayerGroup& group : alone_->cache().groups())
-        options.kv_budget_bytes +=
-            static_cast<std::uint64_t>(budget_pages) * PagePool::stride_bytes_for(group.layout);
-    }
+    if (budgeted_) options.kv_budget_bytes = 96 * 1024 + file_.bytes_of_pages(budget_pages);
     engine_ = ModelFile::engine(options);
     for (std::uint32_t seed = 0; seed < 3; ++seed) texts_.push_back(random_prompt(160, seed));
   }

@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "engine/model_file_for_test.h"
+#include "sys/folder_for_test.h"
 
 namespace memdecay {
 namespace {
@@ -36,9 +35,8 @@ TEST(Evaluation, ARowJoinsTheSessionsOfACell) {
 }
 
 TEST(Evaluation, CellsThatHaveARowAreNotMeasuredAgain) {
-  const std::string path = testing::TempDir() + "memdecay_evaluation_results.json";
-  std::filesystem::remove(path);
-  ResultsFile results = ResultsFile::open(path).value();
+  const FolderForTest folder;
+  ResultsFile results = ResultsFile::open(folder.path("results.json")).value();
   const std::vector<MemoryCell> cells = {{"lru", "fp16", parse_cell_budget("50%").value()}};
   ASSERT_TRUE(results.add({"m", "lru", "fp16", "50%", "d", ""}, {{"mean_kl", nullptr}}).ok());
   const ModelFile file("llama");
@@ -52,7 +50,6 @@ TEST(Evaluation, CellsThatHaveARowAreNotMeasuredAgain) {
   noisy.options.label_noise = 0.1;
   EXPECT_FALSE(evaluate_data_set(*engine, noisy, results, [](std::size_t, double) {}).ok())
       << "another variant is another row";
-  std::filesystem::remove(path);
 }
 
 }  // namespace
