@@ -94,8 +94,7 @@ Status play(Engine& engine, const ChainedSession& chained, const MemoryCell& cel
   const std::span<const TokenId> tokens(prompt.tokens);
   for (std::size_t at = 0; at < tokens.size(); at += kChunkTokens) {
     const std::size_t count = std::min<std::size_t>(kChunkTokens, tokens.size() - at);
-    MEMDECAY_RETURN_IF_ERROR(engine.extend(*session, tokens.subspan(at, count), 1 << 30,
-                                           [](int, std::span<const float>) {}));
+    MEMDECAY_RETURN_IF_ERROR(engine.extend(*session, tokens.subspan(at, count)));
     MEMDECAY_RETURN_IF_ERROR(look_at(engine, *session, look));
   }
   look.evicted_tokens += session->memory()->evicted_tokens();

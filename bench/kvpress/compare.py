@@ -196,10 +196,13 @@ def compare(ours: np.ndarray, pages: list, theirs: np.ndarray) -> dict:
     }
 
 
-def kept_by(scores: list, budget: float, count: int) -> np.ndarray:
-    """What one plan leaves of pages that all take the same bytes: the lowest scores that may go, go first."""
+def kept_by(scores: list, budget: float, count: int) -> np.ndarray | None:
+    """What one plan leaves of pages that all take the same bytes: the lowest scores that may go, go first. None where what
+    is protected takes more than the budget."""
     gone = len(scores) - int(budget * len(scores))
     droppable = sorted((score, first, tokens) for first, tokens, score, shield in scores if shield == "droppable")
+    if gone >= len(droppable):
+        return None
     mask = page_mask([(first, tokens) for first, tokens, _, _ in scores], count)
     for _, first, tokens in droppable[:gone]:
         mask[first:first + tokens] = False
@@ -225,6 +228,9 @@ def measure(program: Program, model, prompt: tuple[list[dict], list[int]], budge
             sys.exit(f"compare: of {len(whole['scores'])} pages only {len(pages)} may be evicted: nothing to compare")
         for budget in budgets:
             ours = kept_by(whole["scores"], budget, len(tokens))
+            if ours is None:
+                print(f"{len(tokens)} tokens, {method}: what is protected takes more than {100 * budget:g} %", file=sys.stderr)
+                continue
             if check:
                 last = program.play(messages, method, int(budget * whole["evictable_bytes"]))
                 if not np.array_equal(ours, mask_of(last["kept"], len(tokens))):
@@ -278,7 +284,7 @@ def main() -> int:
     budgets = [float(part) / 100 for part in arguments.budgets.split(",")]
     rows = []
     for number, prompt in enumerate(prompts):
-        rows += measure(program, model, prompt, budgets, check=number == len(prompts) - 1)
+        rows += measure(program, model, prompt, budgets, check=number == 0)
         print(f"{len(prompt[1])} tokens done", file=sys.stderr)
         if arguments.output:
             result = {"date": datetime.date.today().isoformat(), "kvpress": "0.5.5", "model": arguments.model.stem,

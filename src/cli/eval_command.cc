@@ -26,6 +26,7 @@ struct EvalFlags {
   std::vector<std::string> kv_formats = {"auto"};
   std::vector<std::string> budgets = {"50%", "25%", "12.5%"};
   std::string out = "eval-out";
+  int recall_sessions = 2;
   SessionEvalOptions session;
   std::string split = "all";
   std::string eviction = "streaming";
@@ -33,6 +34,7 @@ struct EvalFlags {
 };
 
 constexpr int kQuickSessions = 2;
+constexpr int kQuickRecallSessions = 1;
 constexpr int kQuickTokens = 3000;
 
 Status write_report(const ResultsFile& results, const EvalFlags& flags) {
@@ -61,6 +63,7 @@ void print_rows(const ResultsFile& results) {
 Status eval(EvalFlags flags) {
   if (flags.quick) {
     flags.runs.most_sessions = kQuickSessions;
+    flags.recall_sessions = std::min(flags.recall_sessions, kQuickRecallSessions);
     flags.runs.chain.min_tokens = kQuickTokens;
     flags.runs.chain.max_tokens = kQuickTokens * 3 / 2;
   }
@@ -80,6 +83,7 @@ Status eval(EvalFlags flags) {
                             flags.runs.sessions_of(runs, *engine));
   MEMDECAY_RETURN_IF_ERROR(make_folder(flags.out));
   MEMDECAY_ASSIGN_OR_RETURN(ResultsFile results, ResultsFile::open(flags.out + "/results.json"));
+  MEMDECAY_ASSIGN_OR_RETURN(ScoresFile scores, ScoresFile::open(flags.out + "/scores.jsonl"));
   std::map<std::string, std::vector<const ChainedSession*>> by_data_set;
   for (const ChainedSession& session : sessions) by_data_set[session.data_set].push_back(&session);
   for (const auto& [data_set, chosen] : by_data_set) {
@@ -88,8 +92,9 @@ Status eval(EvalFlags flags) {
       progress.tell(fmt::format("{}, session {} of {}", name, number + 1, all),
                     (static_cast<double>(number) + share) / static_cast<double>(all));
     };
-    MEMDECAY_RETURN_IF_ERROR(evaluate_data_set(
-        *engine, {flags.engine.model(), data_set, chosen, cells, flags.session}, results, tell));
+    const EvaluationTask task{flags.engine.model(), data_set, chosen, cells, flags.session,
+                              flags.recall_sessions};
+    MEMDECAY_RETURN_IF_ERROR(evaluate_data_set(*engine, task, {results, scores}, tell));
     MEMDECAY_RETURN_IF_ERROR(write_report(results, flags));
   }
   print_rows(results);
@@ -122,6 +127,12 @@ void add_eval_command(CLI::App& program, int& status) {
   command->add_option("--out", flags->out, "folder of results.json and report.html")
       ->capture_default_str();
   flags->runs.add_sessions_to(*command, 20);
+  command
+      ->add_option("--recall-sessions", flags->recall_sessions,
+                   "sessions of a data set that are played once more with facts planted in them, "
+                   "and asked for each")
+      ->check(whole_number(0, 10000))
+      ->capture_default_str();
   command->add_option("--split", flags->split, "tasks to take")
       ->check(CLI::IsMember({"all", "development", "test"}))
       ->capture_default_str();
@@ -143,8 +154,8 @@ void add_eval_command(CLI::App& program, int& status) {
       ->capture_default_str();
   command->add_flag("--quick", flags->quick, "two short sessions a data set");
   command->footer(
-      "Rows that are in OUT/results.json already are not measured again, so a run that was\n"
-      "interrupted goes on where it was.\n\n"
+      "OUT/scores.jsonl keeps what each session scored: a run that was interrupted goes on where\n"
+      "it was, and one that asks for more sessions, policies or budgets measures only those.\n\n"
       "Examples:\n"
       "  memdecay eval runs/ -m smollm2 --quick\n"
       "  memdecay eval runs/airline.json.gz --policy memdecay,window+prefix,lru+prefix --budget "

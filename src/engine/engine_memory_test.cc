@@ -68,6 +68,39 @@ std::vector<Tokens> play(Engine& engine, Session& session, int turns,
   return answers;
 }
 
+/// `rounds` calls of 16 tokens, each with a result of 32 that is kept with it.
+PromptLabels tool_rounds(int rounds) {
+  PromptLabels labels;
+  for (int round = 0; round < rounds; ++round) {
+    RegionSpan call;
+    call.region = Region::kTool;
+    call.tool_round = round;
+    call.tool_core = true;
+    call.tokens = {48 * round, 48 * round + 16};
+    RegionSpan result = call;
+    result.tokens = {48 * round + 16, 48 * round + 48};
+    result.item = round;
+    labels.regions.insert(labels.regions.end(), {call, result});
+  }
+  const auto tokens = static_cast<std::size_t>(48 * rounds);
+  labels.exact.assign(tokens, 0);
+  labels.phases.assign(tokens, QueryPhase::kAct);
+  return labels;
+}
+
+TEST_P(EveryPolicyTest, ToolRoundsOfLongAgoGiveWay) {
+  constexpr int kRounds = 80;
+  const auto engine = ModelFile::engine(options(40));
+  const auto session = engine->open_session().value();
+  engine->label(*session, tool_rounds(kRounds));
+  const Tokens tokens = random_prompt(48 * kRounds, 5);
+  for (std::size_t begin = 0; begin < tokens.size(); begin += 48) {
+    const Status status = engine->extend(*session, std::span(tokens).subspan(begin, 48));
+    ASSERT_TRUE(status.ok()) << "round " << begin / 48 << ": " << status.message();
+  }
+  EXPECT_GT(session->memory()->evicted_tokens(), 0);
+}
+
 TEST_P(EveryPolicyTest, ASessionOfAnyLengthLivesWithinItsBudget) {
   const auto engine = ModelFile::engine(options(24));
   const auto session = engine->open_session().value();
@@ -270,8 +303,7 @@ TEST_P(EveryPolicyTest, EvictionAfterTheFactHappensOnceAndWhenAsked) {
   own.evicts_when_asked = true;
   const auto session = engine->open_session(own).value();
   const Tokens tokens = random_prompt(1000, 3);
-  const auto ignore = [](int, std::span<const float>) {};
-  ASSERT_TRUE(engine->extend(*session, tokens, 1 << 30, ignore).ok());
+  ASSERT_TRUE(engine->extend(*session, tokens).ok());
   EXPECT_EQ(session->memory()->evicted_tokens(), 0);
   const std::vector<PositionRun> whole = engine->held_tokens(*session);
   EXPECT_EQ(whole, (std::vector<PositionRun>{{0, 1000}}));
@@ -285,7 +317,7 @@ TEST_P(EveryPolicyTest, EvictionAfterTheFactHappensOnceAndWhenAsked) {
   for (const PositionRun& run : engine->held_tokens(*session)) held += run.tokens;
   EXPECT_EQ(held + session->memory()->evicted_tokens(), 1000);
   EXPECT_EQ(engine->held_tokens(*session).back().end(), 1000) << "the newest stay";
-  ASSERT_TRUE(engine->extend(*session, tokens, 1 << 30, ignore).ok());
+  ASSERT_TRUE(engine->extend(*session, tokens).ok());
   EXPECT_EQ(session->memory()->evicted_tokens(), 1000 - held) << "and then never again";
 }
 
@@ -324,7 +356,7 @@ TEST_F(EngineMemoryTest, RecomputeBringsBackTheNewestHistoryThatHalfOfTheBudgetH
       EXPECT_GE(bytes + 2 * page, own.budget_bytes / 2) << "and more would not fit";
     }
     recomputed += again;
-    ASSERT_TRUE(engine->extend(*session, more, 1 << 30, [](int, std::span<const float>) {}).ok());
+    ASSERT_TRUE(engine->extend(*session, more).ok());
     EXPECT_EQ(session->tokens(), history);
     EXPECT_LE(session->memory()->tracked_bytes(), own.budget_bytes);
     if (session->memory()->evicted_tokens() > evicted) ++drops;
@@ -349,8 +381,7 @@ TEST_F(EngineMemoryTest, AfterRecomputingTheModelReadsOnlyWhatIsThere) {
     tokens.insert(tokens.end(), middle.begin(), middle.end());
     tokens.insert(tokens.end(), tail.begin(), tail.end());
     const auto session = engine->open_session(own).value();
-    const auto ignore = [](int, std::span<const float>) {};
-    ASSERT_TRUE(engine->extend(*session, tokens, 1 << 30, ignore).ok());
+    ASSERT_TRUE(engine->extend(*session, tokens).ok());
     ASSERT_GT(session->memory()->evicted_tokens(), 0);
     EXPECT_GT(engine->begin_turn(*session, 1).value(), 300);
     const auto held = engine->held_tokens(*session);
@@ -378,8 +409,7 @@ TEST(EngineMemory, ThePolicyNoneNeverEvictsAndSaysWhenItIsFull) {
   const auto engine = ModelFile::engine(options);
   const auto session = engine->open_session().value();
   EXPECT_EQ(session->memory(), nullptr);
-  const Status status = engine->extend(*session, random_prompt(60000, 1), 1 << 30,
-                                       [](int, std::span<const float>) {});
+  const Status status = engine->extend(*session, random_prompt(60000, 1));
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
 }
 

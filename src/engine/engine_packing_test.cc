@@ -79,8 +79,7 @@ void check(const Engine& engine, const Session& session) {
 }
 
 Status append(Engine& engine, Session& session, int tokens, std::uint32_t seed) {
-  return engine.extend(session, random_prompt(tokens, seed), 1 << 30,
-                       [](int, std::span<const float>) {});
+  return engine.extend(session, random_prompt(tokens, seed));
 }
 
 TEST_F(EnginePackingTest, ALabelledSessionKeepsItsPagesFull) {

@@ -49,8 +49,7 @@ Result<std::vector<UseRecord>> record_uses(Engine& engine, const ChainedSession&
     const std::size_t most =
         std::min(tokens.size(), at + static_cast<std::size_t>(std::max(1, options.chunk_tokens)));
     while (end < most && phases[end] == phases[at]) ++end;
-    MEMDECAY_RETURN_IF_ERROR(engine.extend(*played, tokens.subspan(at, end - at), 1 << 30,
-                                           [](int, std::span<const float>) {}));
+    MEMDECAY_RETURN_IF_ERROR(engine.extend(*played, tokens.subspan(at, end - at)));
     at = end;
     on_progress(static_cast<double>(at) / static_cast<double>(tokens.size()));
   }

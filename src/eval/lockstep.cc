@@ -24,6 +24,18 @@ Result<std::unique_ptr<Lockstep>> Lockstep::open(Engine& engine,
   return lockstep;
 }
 
+Result<std::unique_ptr<Lockstep>> Lockstep::fork(std::size_t tokens) const {
+  std::unique_ptr<Lockstep> fork(new Lockstep(engine_));
+  for (const std::unique_ptr<Session>& session : sessions_) {
+    MEMDECAY_ASSIGN_OR_RETURN(std::unique_ptr<Session> copy, engine_.fork_session(*session));
+    if (tokens < copy->tokens().size())
+      MEMDECAY_RETURN_IF_ERROR(engine_.truncate(*copy, static_cast<int>(tokens)));
+    fork->pointers_.push_back(copy.get());
+    fork->sessions_.push_back(std::move(copy));
+  }
+  return fork;
+}
+
 /// Appends tokens; where they are judged, the token behind each is what its logits are asked for.
 Status Lockstep::play_run(std::span<const TokenId> tokens, TokenId next, bool judged,
                           const OnToken& on_token) {
@@ -54,7 +66,8 @@ Status Lockstep::play(std::span<const TokenId> tokens, const PromptLabels& label
   // The logits of token i are judged by token i + 1.
   const auto wanted = [&](std::size_t i) { return i + 1 < tokens.size() && judged[i + 1] != 0; };
   for (std::size_t begin = 0; begin < tokens.size();) {
-    if (begin > 0 && wanted(begin - 1) && !wanted(begin)) {  // the client sends the next turn
+    const bool was_answer = begin > 0 ? wanted(begin - 1) : !sessions_[0]->tokens().empty();
+    if (was_answer && !wanted(begin)) {  // the client sends the next turn
       std::size_t turn_end = begin;
       while (turn_end < tokens.size() && !wanted(turn_end)) ++turn_end;
       for (Session* session : pointers_)

@@ -27,7 +27,7 @@ def pytest_configure(config):
 
 
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory):
+def shop_runs(tmp_path_factory):
     """Two customers of a small shop, as tau-bench writes its episodes."""
     episodes = []
     for task, code in enumerate(["QX7R2L", "ZT55KP"]):

@@ -11,9 +11,9 @@ INITIAL = {"system": 100, "decision": 10, "tool": 5, "recent": 2, "ordinary": 1}
 
 
 @pytest.fixture(scope="module")
-def calibrated(runs, tmp_path_factory):
+def calibrated(shop_runs, tmp_path_factory):
     out = tmp_path_factory.mktemp("calibrated") / "new" / "folder"
-    ended = memdecay("calibrate", "decay", runs, "-m", "smollm2", "-t", "1", "--out", out, "--min-tokens", "300",
+    ended = memdecay("calibrate", "decay", shop_runs, "-m", "smollm2", "-t", "1", "--out", out, "--min-tokens", "300",
                      "--max-tokens", "3000", "--quiet", "100")
     assert ended.status == 0, ended
     return out, ended
@@ -64,8 +64,8 @@ def test_a_config_that_is_not_there(tmp_path):
 
 
 @pytest.mark.model("smollm2")
-def test_runs_that_make_no_session(runs, tmp_path):
-    said = fails("calibrate", "decay", runs, "-m", "smollm2", "--out", tmp_path / "out", "--min-tokens", "90000", "--max-tokens",
+def test_runs_that_make_no_session(shop_runs, tmp_path):
+    said = fails("calibrate", "decay", shop_runs, "-m", "smollm2", "--out", tmp_path / "out", "--min-tokens", "90000", "--max-tokens",
                  "90000")
     assert "--min-tokens" in said
 

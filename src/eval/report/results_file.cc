@@ -12,14 +12,6 @@ std::string text_of(const ordered_json& row, const char* name) {
   return found != row.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-ordered_json row_of(const ResultKey& key, const ordered_json& values) {
-  ordered_json row = {{"model", key.model},         {"policy", key.policy},
-                      {"kv_format", key.kv_format}, {"budget", key.budget},
-                      {"data_set", key.data_set},   {"variant", key.variant}};
-  row.update(values);
-  return row;
-}
-
 bool is_results(const ordered_json& json) {
   if (!json.is_object() || !json.contains("rows") || !json.at("rows").is_array()) return false;
   for (const ordered_json& row : json.at("rows")) {
@@ -29,6 +21,11 @@ bool is_results(const ordered_json& json) {
 }
 
 }  // namespace
+
+ordered_json key_json(const ResultKey& key) {
+  return {{"model", key.model},   {"policy", key.policy},     {"kv_format", key.kv_format},
+          {"budget", key.budget}, {"data_set", key.data_set}, {"variant", key.variant}};
+}
 
 ResultKey key_of_row(const ordered_json& row) {
   return {text_of(row, "model"),  text_of(row, "policy"),   text_of(row, "kv_format"),
@@ -58,7 +55,8 @@ bool ResultsFile::has(const ResultKey& key) const {
 }
 
 Status ResultsFile::add(const ResultKey& key, const ordered_json& values) {
-  ordered_json row = row_of(key, values);
+  ordered_json row = key_json(key);
+  row.update(values);
   for (ordered_json& known : json_.at("rows")) {
     if (key_of_row(known) != key) continue;
     known = std::move(row);

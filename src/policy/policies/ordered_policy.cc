@@ -187,14 +187,22 @@ EvictionPlan OrderedPolicy::plan(const PlanRequest& request) const {
   }
   if (ladder_.enabled && request.may_demote) writer.demote_all();
   if (!request.may_drop) return writer.take();
+  drop_by_score(writer);
+  if (writer.missing_bytes() > 0) {
+    writer.lift_live_floors();
+    drop_by_score(writer);
+  }
+  return writer.take();
+}
+
+void OrderedPolicy::drop_by_score(PlanWriter& writer) const {
   const double bonus = book_.options().lag_bonus;
   if (std::isfinite(bonus)) {
     writer.drop_units(PlanWriter::Rounds::kAll, bonus, std::nullopt);
-    return writer.take();
+    return;
   }
   writer.drop_units(PlanWriter::Rounds::kOld, 0, std::nullopt);
   writer.drop_units(PlanWriter::Rounds::kYoung, 0, std::nullopt);
-  return writer.take();
 }
 
 std::uint64_t OrderedPolicy::update_steps() const {
@@ -217,7 +225,8 @@ Explanation OrderedPolicy::explain(TrackedPageId page) const {
   const PageMeta& meta = book_.meta(page);
   const Placement place = placement(book_.unit_of(page));
   answer.shield = book_.shield(page);
-  if (answer.shield == Shield::kNone && meta.item != kNoItem &&
+  const bool live = meta.tool_round == kNoToolRound || book_.young(2 * page.value());
+  if (answer.shield == Shield::kNone && meta.item != kNoItem && live &&
       book_.spare_tokens(meta.item, meta.tokens) < 0) {
     answer.shield = Shield::kFloor;
   }
