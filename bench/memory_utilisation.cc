@@ -19,14 +19,12 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/memory/prompt_labels.h"
 #include "engine/model_catalogue.h"
-#include "engine/prompt.h"
 #include "eval/memory_cell.h"
+#include "eval/read_session.h"
 #include "eval/readers/read_runs.h"
 #include "eval/runs/chained_session.h"
 #include "eval/runs/message_tokens.h"
-#include "eval/runs/template_fit.h"
 
 namespace memdecay {
 namespace {
@@ -75,23 +73,17 @@ Status look_at(const Engine& engine, const Session& session, Look& look) {
 
 Status play(Engine& engine, const ChainedSession& chained, const MemoryCell& cell, bool packs,
             Look& look) {
-  const auto conversation = fit_to_template(engine.model(), chained.conversation);
-  MEMDECAY_ASSIGN_OR_RETURN(const Prompt prompt,
-                            render_prompt(engine.model(), conversation, false));
-  MEMDECAY_ASSIGN_OR_RETURN(PromptLabels labels, label_prompt(prompt));
-  std::uint64_t system_tokens = 0;
-  for (const RegionSpan& span : labels.regions) {
-    if (span.region != Region::kSystem) break;
-    system_tokens = static_cast<std::uint64_t>(span.tokens.end);
-  }
+  MEMDECAY_ASSIGN_OR_RETURN(ReadSession read,
+                            read_session(engine.model(), chained, /*label_noise=*/0, /*seed=*/0));
+  const std::span<const TokenId> tokens(read.prompt.tokens);
   const std::uint64_t token_bytes = engine.kv_bytes_per_token();
   MEMDECAY_ASSIGN_OR_RETURN(
       SessionOptions options,
-      cell.options(token_bytes * system_tokens, token_bytes * prompt.tokens.size()));
+      cell.options(token_bytes * static_cast<std::uint64_t>(read.protected_tokens),
+                   token_bytes * tokens.size()));
   options.packs_pages = packs;
   MEMDECAY_ASSIGN_OR_RETURN(const auto session, engine.open_session(options));
-  engine.label(*session, std::move(labels));
-  const std::span<const TokenId> tokens(prompt.tokens);
+  engine.label(*session, std::move(read.labels));
   for (std::size_t at = 0; at < tokens.size(); at += kChunkTokens) {
     const std::size_t count = std::min<std::size_t>(kChunkTokens, tokens.size() - at);
     MEMDECAY_RETURN_IF_ERROR(engine.extend(*session, tokens.subspan(at, count)));

@@ -151,10 +151,8 @@ Room Engine::make_room(Session& session, int tokens, bool may_drop) {
     if (!evictor_->free_own(seat, missing, may_drop)) return {Room::Refusal::kBudget, missing};
   }
   const auto append = [&] {
-    const Room room = session.sequence_->try_append(tokens, cuts);
-    const bool full = room.refusal == Room::Refusal::kBudget;
-    if (!full || !prefixes_give_way(room.missing_bytes)) return room;
-    return session.sequence_->try_append(tokens, cuts);
+    const auto attempt = [&] { return session.sequence_->try_append(tokens, cuts); };
+    return shared_ != nullptr ? shared_->with_room(attempt) : attempt();
   };
   Room room = append();
   for (int attempt = 0; !room && evictor_.has_value() && attempt < kMostAttempts; ++attempt) {

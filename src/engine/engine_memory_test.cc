@@ -15,12 +15,6 @@ using Tokens = std::vector<TokenId>;
 
 constexpr int kTurnTokens = 70;
 
-/// A user turn of random tokens, then `answer` of the model's own.
-struct Turn {
-  Tokens tokens;
-  GenerationResult result;
-};
-
 class EngineMemoryTest : public testing::Test {
  protected:
   /// Bytes that `pages` pages of the model take, on top of the tables.

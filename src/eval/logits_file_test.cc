@@ -5,7 +5,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "eval/metrics/log_probs.h"
+#include "core/log_softmax.h"
 #include "sys/folder_for_test.h"
 #include "sys/whole_file.h"
 

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "core/log_softmax.h"
 #include "engine/model_file_for_test.h"
-#include "eval/metrics/log_probs.h"
 #include "eval/speed.h"
 #include "sys/folder_for_test.h"
 

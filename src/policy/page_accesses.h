@@ -1,10 +1,10 @@
 // What policies that keep a number for each page share. O(pages of the batch), no allocation.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "core/slot_of.h"
 #include "policy/evidence.h"
 #include "policy/page_book.h"
 
@@ -52,15 +52,6 @@ inline double inherited_sum(const std::vector<double>& values, const PageBook& b
 /// How much of the packed page a part is.
 inline double share_in(const PackedPage& page, const PackedPart& part) {
   return static_cast<double>(part.tokens) / page.meta.tokens;
-}
-
-/// values[page], growing by doubling.
-template <typename T>
-T& page_slot(std::vector<T>& values, TrackedPageId page) {
-  if (page.index() >= values.size()) {
-    values.resize(std::max(page.index() + 1, 2 * values.size()));
-  }
-  return values[page.index()];
 }
 
 }  // namespace memdecay

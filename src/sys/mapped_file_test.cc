@@ -94,7 +94,6 @@ TEST_F(MappedFileTest, DropLowersResidenceAndKeepsTheBytes) {
   const auto file = MappedFile::open(write("big", std::string(pages * page, 'q')));
   ASSERT_TRUE(file.ok());
   file->advise_sequential();
-  file->will_need(file->bytes().subspan(3, 10 * page));
   const auto count_q = [&] {
     return std::count(file->bytes().begin(), file->bytes().end(), std::byte{'q'});
   };

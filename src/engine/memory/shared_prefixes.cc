@@ -134,11 +134,6 @@ void SharedPrefixes::take(Sequence& sequence, const PrefixPin& pin, bool keeps_o
   const std::vector<PrefixPage> whole = pin.pages();
   for (std::size_t i = kept; i < whole.size(); ++i)
     add(whole[i], static_cast<std::int32_t>(whole[i].tokens.size()));
-  const auto with_room = [&](const auto& attempt) {
-    const Room room = attempt();
-    if (room.refusal != Room::Refusal::kBudget || give_way(room.missing_bytes) == 0) return room;
-    return attempt();
-  };
   if (!with_room([&] { return sequence.try_adopt(fills, pages); })) return;
   if (pin.partial_tokens() == 0) return;
   const std::vector<Position> cut = {sequence.size()};

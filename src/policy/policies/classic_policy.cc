@@ -31,7 +31,7 @@ double ClassicPolicy::offset(int lane) const {
 }
 
 void ClassicPolicy::on_track(const PageMeta& page, bool is_new) {
-  if (is_new) page_slot(accesses_, page.id) = 0;
+  if (is_new) slot_of(accesses_, page.id.index()) = 0;
 }
 
 void ClassicPolicy::on_observe(const EvidenceBatch& batch) {

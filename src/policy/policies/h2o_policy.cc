@@ -5,7 +5,7 @@
 namespace memdecay {
 
 void H2oPolicy::on_track(const PageMeta& page, bool is_new) {
-  if (is_new) page_slot(mass_, page.id) = 0;
+  if (is_new) slot_of(mass_, page.id.index()) = 0;
 }
 
 void H2oPolicy::on_observe(const EvidenceBatch& batch) {

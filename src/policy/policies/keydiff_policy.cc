@@ -5,7 +5,7 @@
 namespace memdecay {
 
 void KeydiffPolicy::on_track(const PageMeta& page, bool is_new) {
-  if (is_new) page_slot(similarity_, page.id) = -1;
+  if (is_new) slot_of(similarity_, page.id.index()) = -1;
 }
 
 void KeydiffPolicy::on_observe(const EvidenceBatch& batch) {

@@ -48,10 +48,7 @@ double MemdecayPolicy::offset(int lane) const {
 
 void MemdecayPolicy::on_track(const PageMeta& page, bool is_new) {
   if (!is_new) return;
-  if (page.id.index() >= records_.size()) {
-    records_.resize(std::max(page.id.index() + 1, 2 * records_.size()));
-  }
-  PageRecord& record = records_[page.id.index()];
+  PageRecord& record = slot_of(records_, page.id.index());
   record = {};
   record.unseen_level = mean_level();
   record.observed_step = now().step;

@@ -5,7 +5,7 @@
 namespace memdecay {
 
 void TovaPolicy::on_track(const PageMeta& page, bool is_new) {
-  if (is_new) page_slot(last_, page.id) = 1;
+  if (is_new) slot_of(last_, page.id.index()) = 1;
 }
 
 void TovaPolicy::on_observe(const EvidenceBatch& batch) {

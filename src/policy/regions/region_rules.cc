@@ -153,14 +153,6 @@ Status check(const MessageSpan& span, Position expected) {
 
 }  // namespace
 
-const char* region_reason_name(RegionReason reason) {
-  constexpr std::array<const char*, 10> kNames = {
-      "said by the client", "system text", "the task's goal", "a tool call",
-      "kept of a result",   "raw result",  "decision words",  "beside something important",
-      "dialogue",           "reasoning"};
-  return kNames[static_cast<std::size_t>(reason)];
-}
-
 bool RegionRules::is_goal(const MessageSpan& span) const {
   return span.role == Role::kUser && span.part == Part::kText && span.message == goal_message_;
 }
