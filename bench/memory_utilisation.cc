@@ -19,12 +19,13 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/extend_without_logits.h"
 #include "engine/model_catalogue.h"
 #include "eval/memory_cell.h"
 #include "eval/read_session.h"
 #include "eval/readers/read_runs.h"
-#include "eval/runs/chained_session.h"
 #include "eval/runs/message_tokens.h"
+#include "eval/runs/pick_sessions.h"
 
 namespace memdecay {
 namespace {
@@ -86,7 +87,7 @@ Status play(Engine& engine, const ChainedSession& chained, const MemoryCell& cel
   engine.label(*session, std::move(read.labels));
   for (std::size_t at = 0; at < tokens.size(); at += kChunkTokens) {
     const std::size_t count = std::min<std::size_t>(kChunkTokens, tokens.size() - at);
-    MEMDECAY_RETURN_IF_ERROR(engine.extend(*session, tokens.subspan(at, count)));
+    MEMDECAY_RETURN_IF_ERROR(extend_without_logits(engine, *session, tokens.subspan(at, count)));
     MEMDECAY_RETURN_IF_ERROR(look_at(engine, *session, look));
   }
   look.evicted_tokens += session->memory()->evicted_tokens();

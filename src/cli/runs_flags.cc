@@ -3,6 +3,7 @@
 #include "cli/flag_checks.h"
 #include "cli/standard_error.h"
 #include "eval/runs/message_tokens.h"
+#include "eval/runs/pick_sessions.h"
 
 namespace memdecay {
 namespace {

@@ -86,8 +86,6 @@ class Engine {
   /// the session then holds the passes that fitted.
   Status extend(Session& session, std::span<const TokenId> tokens, int first_wanted,
                 const LogitsCallback& on_logits);
-  /// The same without any logits.
-  Status extend(Session& session, std::span<const TokenId> tokens);
   /// Where a turn of `tokens` begins: sessions whose policy discards and recomputes (policy
   /// "recompute") get back of their history what fits; others are left alone. Returns the tokens
   /// computed again; where they find no room the session is cut back to those that did. submit()

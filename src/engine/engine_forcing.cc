@@ -1,6 +1,5 @@
 // Teacher forcing: tokens that are given, not sampled, through one session or several at once.
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "core/check.h"
@@ -53,11 +52,6 @@ Status Engine::extend(Session& session, std::span<const TokenId> tokens, int fir
     tokens = tokens.subspan(static_cast<std::size_t>(count));
   }
   return Status();
-}
-
-Status Engine::extend(Session& session, std::span<const TokenId> tokens) {
-  return extend(session, tokens, std::numeric_limits<int>::max(),
-                [](int, std::span<const float>) {});
 }
 
 Status Engine::extend_together(std::span<Session* const> sessions, std::span<const TokenId> tokens,

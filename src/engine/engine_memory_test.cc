@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "engine/engine.h"
+#include "engine/extend_without_logits.h"
 #include "engine/model_file_for_test.h"
 #include "model/transformer/key_similarity.h"
 
@@ -55,9 +56,7 @@ std::vector<Tokens> play(Engine& engine, Session& session, int turns,
     history.insert(history.end(), result.tokens.begin(), result.tokens.end());
     answers.push_back(result.tokens);
     if (results != nullptr) results->push_back(result);
-    EXPECT_TRUE(engine.cache().validate(engine.other_budget_bytes()).ok())
-        << engine.cache().validate(engine.other_budget_bytes()).message();
-    EXPECT_LE(engine.cache().budget().peak_bytes(), engine.cache().budget().limit_bytes());
+    expect_sound(engine);
   }
   return answers;
 }
@@ -89,7 +88,8 @@ TEST_P(EveryPolicyTest, ToolRoundsOfLongAgoGiveWay) {
   engine->label(*session, tool_rounds(kRounds));
   const Tokens tokens = random_prompt(48 * kRounds, 5);
   for (std::size_t begin = 0; begin < tokens.size(); begin += 48) {
-    const Status status = engine->extend(*session, std::span(tokens).subspan(begin, 48));
+    const Status status =
+        extend_without_logits(*engine, *session, std::span(tokens).subspan(begin, 48));
     ASSERT_TRUE(status.ok()) << "round " << begin / 48 << ": " << status.message();
   }
   EXPECT_GT(session->memory()->evicted_tokens(), 0);
@@ -211,8 +211,7 @@ TEST_P(EveryPolicyTest, AForkGoesItsOwnWay) {
   request.max_new_tokens = 4;
   const GenerationResult result = engine->generate(std::move(request)).value();
   EXPECT_TRUE(result.status.ok()) << result.status.message();
-  EXPECT_TRUE(engine->cache().validate(engine->other_budget_bytes()).ok())
-      << engine->cache().validate(engine->other_budget_bytes()).message();
+  expect_sound(*engine);
 }
 
 TEST_P(EveryPolicyTest, AnEditInTheMiddleDropsTheTail) {
@@ -230,7 +229,7 @@ TEST_P(EveryPolicyTest, AnEditInTheMiddleDropsTheTail) {
   ASSERT_TRUE(result.status.ok()) << result.status.message();
   EXPECT_EQ(result.reused_tokens + result.recomputed_tokens, 200);
   EXPECT_EQ(session->tokens().size(), 202U);
-  EXPECT_TRUE(engine->cache().validate(engine->other_budget_bytes()).ok());
+  expect_sound(*engine);
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicyTest,
@@ -297,7 +296,7 @@ TEST_P(EveryPolicyTest, EvictionAfterTheFactHappensOnceAndWhenAsked) {
   own.evicts_when_asked = true;
   const auto session = engine->open_session(own).value();
   const Tokens tokens = random_prompt(1000, 3);
-  ASSERT_TRUE(engine->extend(*session, tokens).ok());
+  ASSERT_TRUE(extend_without_logits(*engine, *session, tokens).ok());
   EXPECT_EQ(session->memory()->evicted_tokens(), 0);
   const std::vector<PositionRun> whole = engine->held_tokens(*session);
   EXPECT_EQ(whole, (std::vector<PositionRun>{{0, 1000}}));
@@ -311,7 +310,7 @@ TEST_P(EveryPolicyTest, EvictionAfterTheFactHappensOnceAndWhenAsked) {
   for (const PositionRun& run : engine->held_tokens(*session)) held += run.tokens;
   EXPECT_EQ(held + session->memory()->evicted_tokens(), 1000);
   EXPECT_EQ(engine->held_tokens(*session).back().end(), 1000) << "the newest stay";
-  ASSERT_TRUE(engine->extend(*session, tokens).ok());
+  ASSERT_TRUE(extend_without_logits(*engine, *session, tokens).ok());
   EXPECT_EQ(session->memory()->evicted_tokens(), 1000 - held) << "and then never again";
 }
 
@@ -350,7 +349,7 @@ TEST_F(EngineMemoryTest, RecomputeBringsBackTheNewestHistoryThatHalfOfTheBudgetH
       EXPECT_GE(bytes + 2 * page, own.budget_bytes / 2) << "and more would not fit";
     }
     recomputed += again;
-    ASSERT_TRUE(engine->extend(*session, more).ok());
+    ASSERT_TRUE(extend_without_logits(*engine, *session, more).ok());
     EXPECT_EQ(session->tokens(), history);
     EXPECT_LE(session->memory()->tracked_bytes(), own.budget_bytes);
     if (session->memory()->evicted_tokens() > evicted) ++drops;
@@ -375,7 +374,7 @@ TEST_F(EngineMemoryTest, AfterRecomputingTheModelReadsOnlyWhatIsThere) {
     tokens.insert(tokens.end(), middle.begin(), middle.end());
     tokens.insert(tokens.end(), tail.begin(), tail.end());
     const auto session = engine->open_session(own).value();
-    ASSERT_TRUE(engine->extend(*session, tokens).ok());
+    ASSERT_TRUE(extend_without_logits(*engine, *session, tokens).ok());
     ASSERT_GT(session->memory()->evicted_tokens(), 0);
     EXPECT_GT(engine->begin_turn(*session, 1).value(), 300);
     const auto held = engine->held_tokens(*session);
@@ -403,7 +402,7 @@ TEST(EngineMemory, ThePolicyNoneNeverEvictsAndSaysWhenItIsFull) {
   const auto engine = ModelFile::engine(options);
   const auto session = engine->open_session().value();
   EXPECT_EQ(session->memory(), nullptr);
-  const Status status = engine->extend(*session, random_prompt(60000, 1));
+  const Status status = extend_without_logits(*engine, *session, random_prompt(60000, 1));
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
 }
 

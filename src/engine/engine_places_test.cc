@@ -46,8 +46,7 @@ Result<GenerationResult> ask(Engine& engine, Session& session, const Tokens& pro
 
 void expect_sound(const Engine& engine, const Session& session) {
   EXPECT_LE(session.sequence().rope_position(), kContext);
-  const Status status = engine.cache().validate(engine.other_budget_bytes());
-  EXPECT_TRUE(status.ok()) << status.message();
+  expect_sound(engine);
 }
 
 /// Turns with the whole history in front; returns the answers.

@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "engine/engine.h"
+#include "engine/extend_without_logits.h"
 
 namespace memdecay {
 namespace {
@@ -82,8 +83,8 @@ Result<int> Engine::begin_turn(Session& session, std::size_t tokens) {
   const std::vector<TokenId> history = session.tokens_;
   const int again = discard_tail(session, tokens);
   if (again == 0) return 0;
-  MEMDECAY_RETURN_IF_ERROR(
-      extend(session, std::span(history).last(static_cast<std::size_t>(again))));
+  MEMDECAY_RETURN_IF_ERROR(extend_without_logits(
+      *this, session, std::span(history).last(static_cast<std::size_t>(again))));
   return again;
 }
 

@@ -56,6 +56,13 @@ class ModelFile {
   std::string path_;
 };
 
+/// Every page has its owners, every byte is counted, and the budget has held at every moment.
+inline void expect_sound(const Engine& engine) {
+  const Status status = engine.cache().validate(engine.other_budget_bytes());
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_LE(engine.cache().budget().peak_bytes(), engine.cache().budget().limit_bytes());
+}
+
 inline std::vector<TokenId> random_prompt(int count, std::uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<TokenId> tokens(static_cast<std::size_t>(count));

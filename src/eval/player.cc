@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/steady_clock.h"
+#include "engine/extend_without_logits.h"
 #include "engine/memory/prompt_labels.h"
 #include "engine/prompt_miss.h"
 #include "engine/replay.h"
@@ -99,11 +100,12 @@ Status Player::force(std::size_t answer, PlayedTurn& turn) {
   turn.new_tokens = static_cast<int>(input_end - std::min(held, input_end));
   turn.computed_tokens = static_cast<int>(tokens.size() - held) + turn.recomputed_tokens;
   if (held < input_end)
-    MEMDECAY_RETURN_IF_ERROR(engine_.extend(*session_, tokens.subspan(held, input_end - held)));
+    MEMDECAY_RETURN_IF_ERROR(
+        extend_without_logits(engine_, *session_, tokens.subspan(held, input_end - held)));
   turn.prompt_ns = steady_now_ns() - begin;
   for (std::size_t i = std::max(held, input_end); i < tokens.size(); ++i) {
     const std::int64_t step = steady_now_ns();
-    MEMDECAY_RETURN_IF_ERROR(engine_.extend(*session_, tokens.subspan(i, 1)));
+    MEMDECAY_RETURN_IF_ERROR(extend_without_logits(engine_, *session_, tokens.subspan(i, 1)));
     turn.step_ns.push_back(steady_now_ns() - step);
   }
   turn.generated_tokens = static_cast<int>(turn.step_ns.size());

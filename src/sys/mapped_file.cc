@@ -95,6 +95,13 @@ void MappedFile::advise_sequential() const {
   advise(0, bytes_.size(), MADV_SEQUENTIAL);
 }
 
+void MappedFile::will_need(std::span<const std::byte> range) const {
+  if (range.empty()) return;
+  MEMDECAY_CHECK(contains(range));
+  const auto begin = static_cast<std::size_t>(range.data() - bytes_.data());
+  advise(begin / system_page_bytes() * system_page_bytes(), begin + range.size(), MADV_WILLNEED);
+}
+
 void MappedFile::drop(std::span<const std::byte> range) const {
   if (range.empty()) return;
   MEMDECAY_CHECK(contains(range));

@@ -57,13 +57,6 @@ class SharedPrefixes {
   std::uint64_t give_way(std::uint64_t bytes) {
     return tree_.evict(bytes, PrefixTree::Victims::kAlsoShared);
   }
-  /// What `attempt` says, a second time where the budget had no room and something gave way.
-  template <typename Attempt>
-  Room with_room(const Attempt& attempt) {
-    const Room room = attempt();
-    if (room.refusal != Room::Refusal::kBudget || give_way(room.missing_bytes) == 0) return room;
-    return attempt();
-  }
   void clear() { tree_.clear(); }
   /// Without a budget: lets go of what is too much.
   void hold_limit();

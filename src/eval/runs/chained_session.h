@@ -62,10 +62,6 @@ struct Chains {
 Result<Chains> chain_sessions(std::span<const Trajectory> runs, const CountMessageTokens& count,
                               const ChainOptions& options);
 
-/// The first `most` sessions of each data set that are not short and fit a context of
-/// `context_tokens`, in their order.
-std::vector<ChainedSession> pick_sessions(Chains chains, std::int32_t context_tokens, int most);
-
 /// The split of a task: by its name and the seed only.
 Split split_of_task(const std::string& task, const ChainOptions& options);
 

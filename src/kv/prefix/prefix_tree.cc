@@ -68,6 +68,11 @@ std::vector<PrefixPage> PrefixPin::pages() const {
   return pages;
 }
 
+PrefixPage PrefixPin::last_page() const {
+  MEMDECAY_CHECK(tip_ != nullptr);
+  return page(*tip_);
+}
+
 PrefixPage PrefixPin::partial_page() const {
   MEMDECAY_CHECK(partial_ != nullptr);
   return page(*partial_);

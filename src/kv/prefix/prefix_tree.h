@@ -66,6 +66,9 @@ class [[nodiscard]] PrefixPin {
   Position matched_tokens() const { return tip_ != nullptr ? tip_->end : 0; }
   /// The whole pages, oldest first. Cost: O(pages).
   std::vector<PrefixPage> pages() const;
+  /// The last of them: after an insert() the page that is remembered, to be held instead of an
+  /// equal one. REQUIRES: matched_tokens() > 0.
+  PrefixPage last_page() const;
   /// Slots of partial_page() that hold the next planned tokens; 0: there is no such page.
   std::int32_t partial_tokens() const { return partial_tokens_; }
   /// REQUIRES: partial_tokens() > 0.

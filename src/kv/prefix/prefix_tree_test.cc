@@ -386,7 +386,7 @@ TEST(PrefixTree, TheOlderOfTwoEqualPagesStays) {
   EXPECT_EQ(tree.insert(kAlice, two, run(1, 16), second, PageLineage::kExact),
             PrefixTree::Insertion::kPresent);
   EXPECT_FALSE(second[0].has_page());
-  EXPECT_EQ(two.pages().back().pages[0].id(), kept);
+  EXPECT_EQ(two.last_page().pages[0].id(), kept);
   EXPECT_EQ(engine.pool(0).counters().used_pages, 1);
   EXPECT_EQ(tree.key(kAlice, one), tree.key(kAlice, two));
   EXPECT_NE(tree.key(kAlice, one), tree.hasher().root(kAlice));
