@@ -1,5 +1,7 @@
 #include "cli/runs_flags.h"
 
+#include <fmt/ranges.h>
+
 #include "cli/flag_checks.h"
 #include "cli/standard_error.h"
 #include "eval/runs/message_tokens.h"
@@ -50,9 +52,10 @@ Result<std::vector<ChainedSession>> RunsFlags::sessions_of(const RunContents& ru
       pick_sessions(std::move(chains), engine.context_tokens(), most_sessions);
   if (!sessions.empty()) return sessions;
   return make_status(StatusCode::kInvalidArgument,
-                     "the runs make no session of {} to {} tokens that a context of {} holds; "
-                     "--min-tokens asks for less",
-                     chain.min_tokens, chain.max_tokens, engine.context_tokens());
+                     "the runs in {} make no session of {} to {} tokens that a context of {} "
+                     "holds; --min-tokens asks for less",
+                     fmt::join(paths, ", "), chain.min_tokens, chain.max_tokens,
+                     engine.context_tokens());
 }
 
 }  // namespace memdecay
