@@ -33,14 +33,11 @@ class LockstepTest : public testing::Test {
     judged_.assign(kTokens, 0);
     for (int i = 0; i < kTokens; ++i) judged_[static_cast<std::size_t>(i)] = i % 50 >= 30 ? 1 : 0;
   }
-  SessionOptions memory(const char* policy, KvForms forms, std::uint64_t pages) const {
+  SessionOptions memory(const char* policy, KvForms forms, int pages) const {
     SessionOptions options;
     options.policy = policy;
     options.kv_forms = forms;
-    if (pages > 0) {
-      options.budget_bytes =
-          pages * PagePool::stride_bytes_for(engine_->cache().groups()[0].layout);
-    }
+    if (pages > 0) options.budget_bytes = file_.bytes_of_pages(pages);
     return options;
   }
   struct Seen {

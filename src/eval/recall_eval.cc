@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
+#include "core/log_softmax.h"
 #include "eval/cell_memories.h"
 #include "eval/lockstep.h"
-#include "eval/metrics/log_probs.h"
 #include "eval/read_session.h"
 #include "eval/runs/template_fit.h"
 #include "policy/region.h"

@@ -1,9 +1,9 @@
 #include "eval/session_eval.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
+#include "engine/extend_without_logits.h"
 #include "eval/cell_memories.h"
 #include "eval/lockstep.h"
 #include "eval/metrics/future_errors.h"
@@ -57,9 +57,8 @@ Status record_future(Engine& engine, const ReadSession& read, FutureErrors& futu
     const std::size_t most = read.judged[begin] != 0 ? 4 : 64;
     while (end < tokens.size() && end - begin < most && read.judged[end] == read.judged[begin])
       ++end;
-    MEMDECAY_RETURN_IF_ERROR(engine.extend(*session, tokens.subspan(begin, end - begin),
-                                           std::numeric_limits<int>::max(),
-                                           [](int, std::span<const float>) {}));
+    MEMDECAY_RETURN_IF_ERROR(
+        extend_without_logits(engine, *session, tokens.subspan(begin, end - begin)));
   }
   return Status();
 }
