@@ -8,6 +8,9 @@ namespace {
 
 inline constexpr int kMaxTilePages = kAttentionTileSlots / 16;
 
+/// Pages of a tile that a row sees, bit by bit.
+using PageMask = unsigned;
+
 /// Slots [begin, end) of a page.
 struct SlotRange {
   int begin = 0;

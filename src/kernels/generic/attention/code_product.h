@@ -7,41 +7,15 @@
 // with depth = channels and columns = slots for K, depth = slots and columns = dimensions for V.
 // The sum is exact in 32 bits: 255 * 32768 * 256 < 2^31. It is turned into a float and meets step
 // and addend in one fused multiply-add, so register tiles never change a bit. Where factors, steps
-// and bases come from: attention_factors.h. Words of codes: core/paged_kv.h.
+// and bases come from: coded_tile.h. Words of codes: core/paged_kv.h.
 // Included inside a target region.
 #pragma once
 
-#include "kernels/generic/attention_tile.h"
+#include "kernels/generic/attention/attention_tile.h"
+#include "kernels/generic/attention/line_queue.h"
 
 namespace memdecay {
 namespace {
-
-/// Cache lines to ask for while other work is done, a line of each page in turn: memory then works
-/// all the time, and serves several streams better than one.
-struct LineQueue {
-  const std::byte* const* pages = nullptr;
-  int pages_shift = 0;  ///< log2 of the number of pages
-  int next = 0, end = 0;
-  int due = 0;    ///< lines that should have been asked for, in 256ths
-  int share = 0;  ///< what one step of work adds to that
-
-  /// All lines within so many steps.
-  void spread_over(int steps) {
-    share = static_cast<int>(256.0f * static_cast<float>(end) / static_cast<float>(steps)) + 1;
-  }
-
-  /// At each step of work, which is some 20 cycles.
-  MEMDECAY_INLINE void step(int steps = 1) {
-    due += share * steps;
-    const int stop = due >> 8 < end ? due >> 8 : end;
-    const int mask = (1 << pages_shift) - 1;
-    MEMDECAY_ROLLED
-    for (; next < stop; ++next) {
-      const std::byte* at = pages[next & mask] + std::ptrdiff_t{next >> pages_shift} * 64;
-      _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T0);
-    }
-  }
-};
 
 /// Up to two blocks of 2 vectors of columns; the depth may go on over several pages.
 struct CodeProduct {
