@@ -21,18 +21,13 @@
 
 #include "kernels/avx512/lanes.h"
 #include "kernels/generic/attention/attention.h"
-#include "kernels/generic/attention/merge_attention.h"
-#include "kernels/generic/attention/store_kv.h"
 
 #include "kernels/target_end.h"
 
 namespace memdecay::avx512 {
 
 void add_attention(KernelTable& table) {
-  table.attention_scratch_bytes = attention_scratch_bytes<Lanes>;
-  table.attention = attention<Lanes>;
-  table.merge_attention = merge_attention<Lanes>;
-  table.store_kv = store_kv;
+  fill_attention<Lanes>(table);
 }
 
 }  // namespace memdecay::avx512

@@ -1,10 +1,12 @@
-// The two entries of the kernel table that attend: attention() and the scratch it needs.
+// The kernel table's entries for attention.
 //
 // Head sizes above kMaxFastHeadDim are rare enough for the scalar kernel. Included inside a target
 // region.
 #pragma once
 
 #include "kernels/generic/attention/attention_item.h"
+#include "kernels/generic/attention/merge_attention.h"
+#include "kernels/generic/attention/store_kv.h"
 
 namespace memdecay {
 namespace {
@@ -25,6 +27,14 @@ void attention(const AttentionArgs& args) {
     return;
   }
   AttentionItem<L>(args).run();
+}
+
+template <typename L>
+void fill_attention(KernelTable& table) {
+  table.attention_scratch_bytes = attention_scratch_bytes<L>;
+  table.attention = attention<L>;
+  table.merge_attention = merge_attention<L>;
+  table.store_kv = store_kv;
 }
 
 }  // namespace
