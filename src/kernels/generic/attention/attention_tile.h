@@ -6,6 +6,7 @@
 namespace memdecay {
 namespace {
 
+inline constexpr int kMaxFastHeadDim = 256;
 inline constexpr int kMaxTilePages = kAttentionTileSlots / 16;
 
 /// Pages of a tile that a row sees, bit by bit.

@@ -5,9 +5,9 @@
 //     out[row][column] = sum over depth of code[depth][column] * factor[row][depth]  * step[row]
 //                        + (base[row], or what out held)
 // with depth = channels and columns = slots for K, depth = slots and columns = dimensions for V.
-// The sum is exact in 32 bits: 255 * 32768 * 256 < 2^31. It is turned into a float and meets step
-// and addend in one fused multiply-add, so register tiles never change a bit. Where factors, steps
-// and bases come from: coded_tile.h. Words of codes: core/paged_kv.h.
+// The sum is exact in 32 bits, whatever goes in: see kLargestSum. It is turned into a float and
+// meets step and addend in one fused multiply-add, so register tiles never change a bit. Where
+// factors, steps and bases come from: coded_tile.h. Words of codes: core/paged_kv.h.
 // Included inside a target region.
 #pragma once
 
@@ -16,6 +16,16 @@
 
 namespace memdecay {
 namespace {
+
+/// No sum of absolute products is larger, so no order of adding overflows. A code has 8 bits at
+/// most. A factor is what store_factors() packs with saturation: at least -32768 (which a NaN
+/// gives; finite numbers stay within 32767, since |q| <= Q, scale <= S and weight <= P but for
+/// rounding, 2^-20 where half a step is 2^-16). Depth is the channels of a head (K) or the slots of
+/// a tile (V). On the way, vpdpwssd adds without
+/// saturation, and vpmaddwd's pairs are two such products.
+inline constexpr std::int64_t kLargestSum =
+    std::int64_t{255} * 32768 * std::max(kMaxFastHeadDim, kAttentionTileSlots);
+static_assert(kLargestSum <= std::numeric_limits<std::int32_t>::max());
 
 /// Up to two blocks of 2 vectors of columns; the depth may go on over several pages.
 struct CodeProduct {

@@ -14,7 +14,6 @@ namespace {
 
 /// Floats from one query row to the next in the packed q; an odd number of cache lines.
 inline constexpr int kQueryStride = 272;
-inline constexpr int kMaxFastHeadDim = 256;
 
 template <typename L, int kRows, int kVectors>
 struct RegisterTile {
