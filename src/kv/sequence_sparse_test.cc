@@ -513,7 +513,8 @@ TEST(KvCacheForms, WhatCannotWorkIsRefusedInWords) {
 
 /// Real numbers in the heads of one page.
 void fill_page(const KvPageLayout& layout, std::byte* page, float shift) {
-  const auto n = static_cast<std::size_t>(layout.head_dim * layout.page_tokens);
+  const std::size_t n =
+      static_cast<std::size_t>(layout.head_dim) * static_cast<std::size_t>(layout.page_tokens);
   std::vector<float> keys(n), values(n);
   for (std::size_t i = 0; i < n; ++i) {
     keys[i] = std::sin(static_cast<float>(i) + shift);

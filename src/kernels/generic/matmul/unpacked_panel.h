@@ -62,7 +62,7 @@ template <class P>
 MEMDECAY_NOINLINE void unpack_panel(const std::byte* chunk, std::size_t chunks,
                                     const std::byte* next, typename P::Unpacked& out) {
   using T = typename P::Weights;
-  constexpr std::size_t kCodeBytes = static_cast<std::size_t>(T::kChunkInputs / 4 * P::kUnitStride);
+  constexpr std::size_t kCodeBytes = extent(T::kChunkInputs / 4) * extent(P::kUnitStride);
   constexpr std::size_t kScales = static_cast<std::size_t>(ChunkScales<T>::kCount) * kPanelRows;
   for (std::size_t c = 0; c < chunks; ++c) {
     for (std::size_t line = 0; line < T::kChunkBytes; line += 64) {
