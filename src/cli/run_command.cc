@@ -10,6 +10,7 @@
 #include "cli/read_text.h"
 #include "cli/sampling_flags.h"
 #include "cli/standard_output.h"
+#include "engine/memory/token_regions.h"
 #include "engine/prompt.h"
 
 namespace memdecay {
@@ -53,12 +54,6 @@ nlohmann::ordered_json result_json(const GenerationResult& result) {
   return json;
 }
 
-void print_json(const nlohmann::ordered_json& json) {
-  // The model's text is untrusted bytes: what is no UTF-8 becomes U+FFFD.
-  std::printf("%s\n",
-              json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
-}
-
 Status run(const RunFlags& flags) {
   MEMDECAY_RETURN_IF_ERROR(flags.sampling.validate());
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, flags.engine.make_engine());
@@ -66,6 +61,9 @@ Status run(const RunFlags& flags) {
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine->open_session());
   GenerationRequest request;
   request.session = session.get();
+  if (session->memory() != nullptr) {
+    MEMDECAY_ASSIGN_OR_RETURN(request.labels, label_raw_prompt(engine->model(), prompt));
+  }
   request.prompt = std::move(prompt.tokens);
   request.max_new_tokens = flags.max_new_tokens;
   request.sampling = flags.sampling;
@@ -75,6 +73,7 @@ Status run(const RunFlags& flags) {
   if (flags.json) {
     nlohmann::ordered_json json = result_json(result);
     json["memory"] = memory_json(*engine, *session);
+    json["memory"].update(pages_json(*engine, *session));
     print_json(json);
   } else {
     std::printf("\n");

@@ -6,6 +6,7 @@
 #include "core/steady_clock.h"
 #include "core/units.h"
 #include "engine/engine.h"
+#include "engine/memory/second_try.h"
 #include "policy/policies/policy_spec.h"
 
 namespace memdecay {
@@ -119,6 +120,7 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
   }
   memory.demotes = options.kv_forms == KvForms::kAuto && has_spare;
   session.memory_.emplace(std::move(policy), memory);
+  session.memory_->advance(steady_seconds());  // its clock begins here
   session.memory_options_ = std::move(options);
   return Status();
 }
@@ -150,10 +152,8 @@ Room Engine::make_room(Session& session, int tokens, bool may_drop) {
     if (!evictor_->free_own(seat, missing, may_drop)) return {Room::Refusal::kBudget, missing};
   }
   const auto append = [&] {
-    const Room room = session.sequence_->try_append(tokens, cuts);
-    const bool full = room.refusal == Room::Refusal::kBudget;
-    if (!full || !prefixes_give_way(room.missing_bytes)) return room;
-    return session.sequence_->try_append(tokens, cuts);
+    return with_second_try([&] { return session.sequence_->try_append(tokens, cuts); },
+                           [&](std::uint64_t bytes) { return prefixes_give_way(bytes); });
   };
   Room room = append();
   for (int attempt = 0; !room && evictor_.has_value() && attempt < kMostAttempts; ++attempt) {
@@ -291,7 +291,7 @@ void Engine::tend_memory() {
   ++probe_phase_;
   if (!evictor_.has_value()) return;
   const std::vector<Evictor::Seat> all = seats();
-  const double now = static_cast<double>(steady_now_ns()) / 1e9;
+  const double now = steady_seconds();
   std::size_t packed = std::min(kMostPackedPages, kPackedPages + pass_rows_ / kRowsPerPackedPage);
   for (const Evictor::Seat& seat : all) {
     seat.memory->advance(now);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/text_hash.h"
 #include "eval/metrics/bootstrap.h"
 #include "eval/metrics/decision_metrics.h"
 
@@ -30,7 +31,9 @@ nlohmann::ordered_json row_values(std::span<const CellScores> sessions) {
   std::int64_t evicted = 0;
   std::int64_t recomputed = 0;
   std::map<std::string, double> kept;
+  std::vector<std::vector<ProbeScore>> probes;
   for (const CellScores& session : sessions) {
+    if (!session.probes.empty()) probes.push_back(session.probes);
     episodes.insert(episodes.end(), session.episodes.begin(), session.episodes.end());
     bytes.push_back({session.mean_bytes, 1});
     const auto full = static_cast<double>(std::max<std::uint64_t>(1, session.full_bytes));
@@ -47,27 +50,63 @@ nlohmann::ordered_json row_values(std::span<const CellScores> sessions) {
   row["tokens_computed_twice"] = recomputed;
   row["sessions"] = sessions.size();
   row["kept"] = kept;
+  row.update(recall_json(probes));
   return row;
 }
 
-Status evaluate_data_set(Engine& engine, const EvaluationTask& run, ResultsFile& results,
-                         const OnSessionProgress& on_progress) {
+namespace {
+
+/// Names a session by all that its scores depend on beside the cell.
+std::string session_name(const ChainedSession& session, const SessionEvalOptions& options) {
+  const std::uint64_t text = text_hash(session.conversation.dump(), options.seed);
+  return fmt::format("{}@{:016x}{}", session.id, text, options.asks_for_facts ? "+facts" : "");
+}
+
+SessionEvalOptions session_options(const EvaluationTask& run, std::size_t session) {
+  SessionEvalOptions options = run.options;
+  options.seed += session;
+  options.asks_for_facts = !options.after_the_fact &&
+                           session < static_cast<std::size_t>(std::max(0, run.recall_sessions));
+  return options;
+}
+
+/// Scores one session in the cells that lack it.
+Status score_session(Engine& engine, const EvaluationTask& run, std::size_t session,
+                     ScoresFile& scores, const OnSessionProgress& on_progress) {
+  const SessionEvalOptions options = session_options(run, session);
+  const std::string name = session_name(*run.sessions[session], options);
   std::vector<MemoryCell> missing;
   for (const MemoryCell& cell : run.cells)
-    if (!results.has(key_of(run, cell))) missing.push_back(cell);
+    if (scores.find(key_of(run, cell), name) == nullptr) missing.push_back(cell);
   if (missing.empty()) return Status();
-  std::vector<std::vector<CellScores>> scores(missing.size());
-  for (std::size_t i = 0; i < run.sessions.size(); ++i) {
-    SessionEvalOptions options = run.options;
-    options.seed += i;
-    MEMDECAY_ASSIGN_OR_RETURN(std::vector<CellScores> session,
-                              evaluate_session(engine, *run.sessions[i], missing, options,
-                                               [&](double share) { on_progress(i, share); }));
-    for (std::size_t cell = 0; cell < missing.size(); ++cell)
-      scores[cell].push_back(std::move(session[cell]));
+  MEMDECAY_ASSIGN_OR_RETURN(const std::vector<CellScores> scored,
+                            evaluate_session(engine, *run.sessions[session], missing, options,
+                                             [&](double share) { on_progress(session, share); }));
+  for (std::size_t i = 0; i < missing.size(); ++i)
+    MEMDECAY_RETURN_IF_ERROR(scores.add(key_of(run, missing[i]), name, scored[i]));
+  return Status();
+}
+
+/// The row of a cell from the sessions before `end`.
+Status write_row(const EvaluationTask& run, const MemoryCell& cell, std::size_t end,
+                 const EvaluationFiles& files) {
+  std::vector<CellScores> sessions;
+  for (std::size_t i = 0; i < end; ++i) {
+    const std::string name = session_name(*run.sessions[i], session_options(run, i));
+    sessions.push_back(*files.scores.find(key_of(run, cell), name));
   }
-  for (std::size_t cell = 0; cell < missing.size(); ++cell)
-    MEMDECAY_RETURN_IF_ERROR(results.add(key_of(run, missing[cell]), row_values(scores[cell])));
+  return files.results.add(key_of(run, cell), row_values(sessions));
+}
+
+}  // namespace
+
+Status evaluate_data_set(Engine& engine, const EvaluationTask& run, const EvaluationFiles& files,
+                         const OnSessionProgress& on_progress) {
+  for (std::size_t i = 0; i < run.sessions.size(); ++i) {
+    MEMDECAY_RETURN_IF_ERROR(score_session(engine, run, i, files.scores, on_progress));
+    for (const MemoryCell& cell : run.cells)
+      MEMDECAY_RETURN_IF_ERROR(write_row(run, cell, i + 1, files));
+  }
   return Status();
 }
 

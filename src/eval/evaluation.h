@@ -1,8 +1,9 @@
 // Evaluation: the cells of one data set over all its sessions, as rows of a results file.
 //
-// Cells that have a row already are left out, so a run that was interrupted goes on where it was.
-// A row joins the sessions of a cell: metrics with intervals by episode, realised bytes, what was
-// kept. One thread, the engine's. Cost: session_eval.h, a session at a time.
+// What each cell scored in each session is kept at once (report/scores_file.h), so a run that was
+// interrupted, or is asked for more sessions or cells, measures only what it lacks. A row joins the
+// sessions of a cell: metrics with intervals by episode, realised bytes, what was kept; rows are
+// written anew after every session. One thread, the engine's. Cost: session_eval.h.
 #pragma once
 
 #include <functional>
@@ -12,6 +13,7 @@
 #include "engine/engine.h"
 #include "eval/memory_cell.h"
 #include "eval/report/results_file.h"
+#include "eval/report/scores_file.h"
 #include "eval/runs/chained_session.h"
 #include "eval/session_eval.h"
 
@@ -22,14 +24,22 @@ struct EvaluationTask {
   std::string data_set;
   std::span<const ChainedSession* const> sessions;
   std::span<const MemoryCell> cells;
-  SessionEvalOptions options;
+  SessionEvalOptions options;  ///< asks_for_facts is set per session:
+  int recall_sessions = 0;     ///< in the first so many sessions facts are asked for
+};
+
+/// Where results are kept.
+struct EvaluationFiles {
+  ResultsFile& results;
+  ScoresFile& scores;
 };
 
 /// Session `number` of all (from 0) is done by `share`.
 using OnSessionProgress = std::function<void(std::size_t number, double share)>;
 
-/// Adds the rows that are missing.
-Status evaluate_data_set(Engine& engine, const EvaluationTask& run, ResultsFile& results,
+/// Adds the scores that are missing and brings the rows up to date. The scores of a session are
+/// found again by its id, its text and the task's options.
+Status evaluate_data_set(Engine& engine, const EvaluationTask& run, const EvaluationFiles& files,
                          const OnSessionProgress& on_progress);
 
 /// All sessions' scores of one cell as the values of a row. REQUIRES: at least one session.

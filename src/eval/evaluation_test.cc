@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
+#include "core/text_hash.h"
 #include "engine/model_file_for_test.h"
+#include "sys/folder_for_test.h"
 
 namespace memdecay {
 namespace {
@@ -35,24 +35,73 @@ TEST(Evaluation, ARowJoinsTheSessionsOfACell) {
   EXPECT_DOUBLE_EQ(row["kept"]["tool"].get<double>(), 0.75);
 }
 
-TEST(Evaluation, CellsThatHaveARowAreNotMeasuredAgain) {
-  const std::string path = testing::TempDir() + "memdecay_evaluation_results.json";
-  std::filesystem::remove(path);
-  ResultsFile results = ResultsFile::open(path).value();
+TEST(Evaluation, ARowTellsWhatWasRecalled) {
+  CellScores asked = scores(100, 200, 1.0);
+  ProbeScore fact;
+  fact.kind = "fact";
+  fact.region = "tool";
+  fact.depth = 0.1;
+  fact.age = 0.9;
+  fact.right_full = fact.right = true;
+  asked.probes = {fact, fact, fact};
+  asked.probes[1].right = false;
+  asked.probes[2].right_full = false;  // the full cache does not know it either
+  const nlohmann::ordered_json row = row_values(std::vector<CellScores>{asked});
+  EXPECT_DOUBLE_EQ(row["recall"]["value"].get<double>(), 0.5);
+  EXPECT_TRUE(row["goal_survival"]["value"].is_null());
+  ASSERT_EQ(row["recall_by"].size(), 1U);
+  EXPECT_EQ(row["recall_by"][0]["depth"], "0-33%");
+  EXPECT_EQ(row["recall_by"][0]["age"], "67-100%");
+  EXPECT_EQ(row["recall_by"][0]["probes"], 3);
+  EXPECT_EQ(row["recall_by"][0]["right_full"], 2);
+  EXPECT_EQ(row["recall_by"][0]["right"], 1);
+  EXPECT_FALSE(row_values(std::vector<CellScores>{scores(1, 2, 1.0)}).contains("recall"));
+}
+
+class EvaluationFilesTest : public testing::Test {
+ protected:
+  /// A session that fails when it is read: the model has no chat template.
+  static ChainedSession unreadable(const std::string& id) {
+    ChainedSession session;
+    session.id = id;
+    session.conversation = {{"messages", nlohmann::ordered_json::array()}};
+    return session;
+  }
+  Status evaluate(const EvaluationTask& task) {
+    ResultsFile results = ResultsFile::open(folder_.path("results.json")).value();
+    ScoresFile scores = ScoresFile::open(folder_.path("scores.jsonl")).value();
+    const Status status =
+        evaluate_data_set(*engine_, task, {results, scores}, [](std::size_t, double) {});
+    rows_ = results.json().at("rows");
+    return status;
+  }
+
+  const FolderForTest folder_;
+  const ModelFile file_{"llama"};
+  const std::unique_ptr<Engine> engine_ = file_.engine();
+  nlohmann::ordered_json rows_;
+};
+
+TEST_F(EvaluationFilesTest, WhatWasScoredIsNotMeasuredAgain) {
   const std::vector<MemoryCell> cells = {{"lru", "fp16", parse_cell_budget("50%").value()}};
-  ASSERT_TRUE(results.add({"m", "lru", "fp16", "50%", "d", ""}, {{"mean_kl", nullptr}}).ok());
-  const ModelFile file("llama");
-  const auto engine = file.engine();
-  ChainedSession broken;  // fails when it is read: the model has no chat template
-  broken.conversation = {{"messages", nlohmann::ordered_json::array()}};
-  const std::vector<const ChainedSession*> sessions = {&broken};
-  const auto never = [](std::size_t, double) { ADD_FAILURE() << "something was measured"; };
-  EXPECT_TRUE(evaluate_data_set(*engine, {"m", "d", sessions, cells, {}}, results, never).ok());
+  const ChainedSession known = unreadable("known");
+  const ChainedSession unknown = unreadable("unknown");
+  {
+    ScoresFile kept = ScoresFile::open(folder_.path("scores.jsonl")).value();
+    const std::string name = fmt::format("known@{:016x}", text_hash("{\"messages\":[]}", 1));
+    ASSERT_TRUE(kept.add({"m", "lru", "fp16", "50%", "d", ""}, name, scores(100, 200, 1.0)).ok());
+  }
+  std::vector<const ChainedSession*> sessions = {&known};
+  EXPECT_TRUE(evaluate({"m", "d", sessions, cells, {}}).ok());
+  ASSERT_EQ(rows_.size(), 1U);
+  EXPECT_EQ(rows_[0]["sessions"], 1);
   EvaluationTask noisy{"m", "d", sessions, cells, {}};
   noisy.options.label_noise = 0.1;
-  EXPECT_FALSE(evaluate_data_set(*engine, noisy, results, [](std::size_t, double) {}).ok())
-      << "another variant is another row";
-  std::filesystem::remove(path);
+  EXPECT_FALSE(evaluate(noisy).ok()) << "another variant has other scores";
+  sessions = {&known, &unknown};
+  EXPECT_FALSE(evaluate({"m", "d", sessions, cells, {}}).ok()) << "one more session is measured";
+  ASSERT_EQ(rows_.size(), 1U);
+  EXPECT_EQ(rows_[0]["sessions"], 1) << "and the row of those before stays";
 }
 
 }  // namespace

@@ -1,72 +1,17 @@
 #include "eval/session_eval.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
-#include "engine/memory/prompt_labels.h"
-#include "engine/prompt.h"
+#include "engine/extend_without_logits.h"
+#include "eval/cell_memories.h"
 #include "eval/lockstep.h"
-#include "eval/metrics/action_values.h"
 #include "eval/metrics/future_errors.h"
-#include "eval/runs/label_noise.h"
-#include "eval/runs/message_tokens.h"
-#include "eval/runs/template_fit.h"
+#include "eval/read_session.h"
+#include "eval/recall_eval.h"
 
 namespace memdecay {
 namespace {
-
-/// A session as the model reads it.
-struct ReadSession {
-  Prompt prompt;
-  PromptLabels labels;
-  std::vector<std::uint8_t> judged;   ///< [tokens]: the assistant wrote it
-  std::vector<std::int32_t> episode;  ///< [tokens]
-  std::vector<ActionPiece> pieces;
-  std::int32_t episodes = 0;
-  Position protected_tokens = 0;  ///< system text at the start
-};
-
-void judge_message(const Prompt& prompt, const MessageExtent& extent,
-                   std::vector<std::uint8_t>& judged) {
-  bool begun = false;  // the role's markup is not the assistant's doing
-  for (std::int32_t i = extent.first_token; i < extent.end_token; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    begun = begun || !prompt.origins[at].from_template();
-    judged[at] = begun ? 1 : 0;
-  }
-}
-
-Result<ReadSession> read_session(const Model& model, const ChainedSession& session,
-                                 const SessionEvalOptions& options) {
-  ReadSession read;
-  const auto conversation = fit_to_template(model, session.conversation);
-  MEMDECAY_ASSIGN_OR_RETURN(read.prompt, render_prompt(model, conversation, false));
-  MEMDECAY_ASSIGN_OR_RETURN(read.labels, label_prompt(read.prompt));
-  if (options.label_noise > 0)
-    LabelNoise(options.label_noise, options.seed).relabel(read.labels.regions);
-  const auto& messages = conversation.at("messages");
-  const auto extents = message_extents(read.prompt, messages.size());
-  const std::size_t tokens = read.prompt.tokens.size();
-  read.judged.assign(tokens, 0);
-  read.episode.assign(tokens, 0);
-  const RenderedTurns turns{messages, read.prompt.text, extents};
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    const std::int32_t episode = std::max(0, session.sources[i].episode);
-    read.episodes = std::max(read.episodes, episode + 1);
-    std::fill(read.episode.begin() + extents[i].first_token,
-              read.episode.begin() + extents[i].end_token, episode);
-    if (session.recorded[i] == 0) continue;
-    judge_message(read.prompt, extents[i], read.judged);
-    const auto pieces = find_action_pieces(turns, i);
-    read.pieces.insert(read.pieces.end(), pieces.begin(), pieces.end());
-  }
-  for (const RegionSpan& span : read.labels.regions) {
-    if (span.region != Region::kSystem) break;
-    read.protected_tokens = span.tokens.end;
-  }
-  return read;
-}
 
 /// Shares of each region's tokens whose pages are there.
 std::map<std::string, double> kept_shares(const Session& session, const PromptLabels& labels) {
@@ -112,14 +57,14 @@ Status record_future(Engine& engine, const ReadSession& read, FutureErrors& futu
     const std::size_t most = read.judged[begin] != 0 ? 4 : 64;
     while (end < tokens.size() && end - begin < most && read.judged[end] == read.judged[begin])
       ++end;
-    MEMDECAY_RETURN_IF_ERROR(engine.extend(*session, tokens.subspan(begin, end - begin),
-                                           std::numeric_limits<int>::max(),
-                                           [](int, std::span<const float>) {}));
+    MEMDECAY_RETURN_IF_ERROR(
+        extend_without_logits(engine, *session, tokens.subspan(begin, end - begin)));
   }
   return Status();
 }
 
-/// The cells as memories of a session of which `tokens` count for their budgets.
+/// The cells as memories of the session; only its first tokens are held when they evict after the
+/// fact.
 Result<std::vector<SessionOptions>> make_memories(const Engine& engine, const ReadSession& read,
                                                   std::span<const MemoryCell> cells,
                                                   const FutureErrors& future,
@@ -127,20 +72,11 @@ Result<std::vector<SessionOptions>> make_memories(const Engine& engine, const Re
   const std::size_t all = read.prompt.tokens.size();
   const std::size_t counted = options.after_the_fact ? first_scored(all, options) : all;
   const std::uint64_t token_bytes = engine.kv_bytes_per_token();
-  std::vector<SessionOptions> memories;
-  for (const MemoryCell& cell : cells) {
-    MEMDECAY_ASSIGN_OR_RETURN(
-        SessionOptions memory,
-        cell.options(token_bytes * static_cast<std::uint64_t>(read.protected_tokens),
-                     token_bytes * counted));
-    memory.random_seed = options.seed;
+  const CellSession session{token_bytes * static_cast<std::uint64_t>(read.protected_tokens),
+                            token_bytes * counted, options.seed, &future};
+  MEMDECAY_ASSIGN_OR_RETURN(std::vector<SessionOptions> memories, cell_memories(cells, session));
+  for (SessionOptions& memory : memories)
     memory.evicts_when_asked = options.after_the_fact && memory.policy != "none";
-    if (cell.is_oracle()) {
-      memory.own_policy = [&future](const PolicyOptions& policy) { return future.oracle(policy); };
-      memory.packs_pages = false;  // pages as they were recorded
-    }
-    memories.push_back(std::move(memory));
-  }
   return memories;
 }
 
@@ -216,7 +152,7 @@ Status evaluate_group(Engine& engine, const ReadSession& read, std::span<const M
       one.add_piece(piece.part, span, read.episode[static_cast<std::size_t>(span.begin)]);
   }
   MEMDECAY_RETURN_IF_ERROR(lockstep->play(
-      read.prompt.tokens, read.labels, read.judged, options.chunk_tokens,
+      read.prompt.tokens, read.labels, read.judged, options.pass_tokens,
       [&](const ComparedToken& token) {
         if (!watch.scores(token.position)) return;
         metrics[token.memory].add(token.position,
@@ -240,27 +176,46 @@ Status evaluate_group(Engine& engine, const ReadSession& read, std::span<const M
   return Status();
 }
 
+/// Facts are asked for where memories forget as they go.
+Status add_recall(Engine& engine, const ChainedSession& session, std::span<const MemoryCell> cells,
+                  const SessionEvalOptions& options, const std::function<void(double)>& on_progress,
+                  std::span<CellScores> scores) {
+  const RecallOptions recall{options.cells_at_once, options.pass_tokens, options.label_noise,
+                             options.seed};
+  MEMDECAY_ASSIGN_OR_RETURN(std::vector<std::vector<ProbeScore>> probes,
+                            ask_for_facts(engine, session, cells, recall, on_progress));
+  for (std::size_t i = 0; i < scores.size(); ++i) scores[i].probes = std::move(probes[i]);
+  return Status();
+}
+
 }  // namespace
 
 Result<std::vector<CellScores>> evaluate_session(Engine& engine, const ChainedSession& session,
                                                  std::span<const MemoryCell> cells,
                                                  const SessionEvalOptions& options,
                                                  const std::function<void(double)>& on_progress) {
-  MEMDECAY_ASSIGN_OR_RETURN(const ReadSession read, read_session(engine.model(), session, options));
+  MEMDECAY_ASSIGN_OR_RETURN(
+      const ReadSession read,
+      read_session(engine.model(), session, options.label_noise, options.seed));
   FutureErrors future;
   if (std::any_of(cells.begin(), cells.end(), [](const MemoryCell& c) { return c.is_oracle(); }))
     MEMDECAY_RETURN_IF_ERROR(record_future(engine, read, future));
   std::vector<CellScores> scores(cells.size());
+  const double own_share = options.asks_for_facts ? 0.5 : 1.0;
   const auto group = static_cast<std::size_t>(std::max(1, options.cells_at_once));
   for (std::size_t begin = 0; begin < cells.size(); begin += group) {
     const std::size_t count = std::min(group, cells.size() - begin);
     const auto tell = [&](double share) {
       const double done = static_cast<double>(begin) + share * static_cast<double>(count);
-      on_progress(done / static_cast<double>(cells.size()));
+      on_progress(own_share * done / static_cast<double>(cells.size()));
     };
     const Status status = evaluate_group(engine, read, cells.subspan(begin, count), future, options,
                                          std::span(scores).subspan(begin, count), tell);
     if (!status.ok()) return status.with_context(session.id);
+  }
+  if (options.asks_for_facts) {
+    const auto tell = [&](double share) { on_progress(own_share + (1 - own_share) * share); };
+    MEMDECAY_RETURN_IF_ERROR(add_recall(engine, session, cells, options, tell, scores));
   }
   return scores;
 }

@@ -3,43 +3,34 @@
 // The session is rendered once, its tokens are played in lockstep (lockstep.h) through a full cache
 // and a few cells at a time, and every assistant token is scored against the full cache
 // (decision_metrics.h): streaming or after the fact, with the labels of the rules, or those noised.
-// One thread, the engine's. Cost: one pass over the session a group of cells; with an oracle among
-// them one more, in small steps.
+// Facts are asked for in a play of their own (recall_eval.h). One thread, the engine's. Cost: one
+// pass over the session a group of cells; with an oracle among them one more, in small steps; as
+// much again where facts are asked for.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "engine/engine.h"
+#include "eval/cell_scores.h"
+#include "eval/lockstep.h"
 #include "eval/memory_cell.h"
-#include "eval/metrics/decision_metrics.h"
 #include "eval/runs/chained_session.h"
 
 namespace memdecay {
 
 struct SessionEvalOptions {
-  int cells_at_once = 6;   ///< sessions beside the reference in one pass
-  int chunk_tokens = 32;   ///< a memory's tokens in one pass
+  int cells_at_once = 6;  ///< sessions beside the reference in one pass
+  PassTokens pass_tokens;
   double label_noise = 0;  ///< share of region spans that are wrong
   /// Nothing is evicted while the first three quarters of a session are played; then each cell
   /// evicts once, to its share of what is held, and the rest is scored. Else streaming.
   bool after_the_fact = false;
+  /// Also plays a copy of the session that has facts planted in it, and asks for them.
+  bool asks_for_facts = false;
   std::uint64_t seed = 1;
-};
-
-/// What one cell scored in one session.
-struct CellScores {
-  std::vector<EpisodeScores> episodes;
-  double mean_bytes = 0;  ///< of the evictable pages, over the passes
-  std::uint64_t peak_bytes = 0;
-  std::uint64_t full_bytes = 0;  ///< of the same pages with nothing evicted, in fp16
-  std::int64_t evicted_tokens = 0;
-  std::int64_t recomputed_tokens = 0;  ///< computed twice
-  std::map<std::string, double> kept;  ///< region -> share of its tokens there at the end
 };
 
 /// `on_progress` is told the share of this session's work that is done. A cell whose budget cannot

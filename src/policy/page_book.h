@@ -8,7 +8,7 @@
 // Invariants: a unit is droppable when none of its pages is shielded; the newest pages are the
 // newest_pages highest positions; granted pins <= pin_cap_bytes.
 // Threads: one owner. Cost: track, release O(log n), plus the pages of rounds that stop being
-// young.
+// young, or are again.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,9 @@ struct ProtectionOptions {
   std::int32_t lag_rounds = 0;  ///< the latest tool rounds are young: no gentle plan, and
   /// in a pressed one they score so much higher; infinite: they go after all else.
   double lag_bonus = std::numeric_limits<double>::infinity();
-  double floor_share = 0.0;  ///< of every item's tokens
+  /// Of every instruction's tokens, and of the results of the latest lag_rounds tool rounds, which
+  /// give theirs up when nothing else is left to go.
+  double floor_share = 0.0;
   std::uint64_t pin_cap_bytes = std::numeric_limits<std::uint64_t>::max();
 };
 
@@ -100,6 +102,8 @@ class PageBook {
   void enter_newest(PageState& state);
   void leave_newest(PageState& state);
   void see_round(std::int32_t round);
+  void lose_latest_rounds();
+  void touch_round(std::int32_t round);
 
   ProtectionOptions options_;
   std::vector<PageState> pages_;    // by page
@@ -107,7 +111,7 @@ class PageBook {
   std::vector<ItemState> items_;    // by item
   IndexedHeap newest_;              // the window's pages, lowest position first
   IndexedHeap older_;               // all others, highest position first
-  std::int32_t latest_round_ = -1;
+  std::int32_t latest_round_ = -1;  // that has pages
   std::uint64_t bytes_ = 0;
   std::uint64_t pinned_bytes_ = 0;
   std::size_t count_ = 0;

@@ -44,7 +44,7 @@ struct PageMeta {
   float exact_share = 0;  ///< share of tokens that are exact values
   std::int32_t tool_round = kNoToolRound;
   bool tool_core = false;       ///< lives and dies with the core of its round
-  std::int32_t item = kNoItem;  ///< instruction or live result whose floor it counts to
+  std::int32_t item = kNoItem;  ///< instruction or result whose floor it counts to
   PageForm form = PageForm::kF16;
   std::array<FormCost, kPageFormCount> forms = {};  ///< for a policy that demotes
 };

@@ -8,6 +8,7 @@ namespace memdecay {
 PlanWriter::PlanWriter(const OrderedPolicy& policy, const PlanRequest& request, bool drops_all)
     : policy_(policy),
       budget_bytes_(request.budget_bytes),
+      may_demote_(request.may_demote),
       may_drop_(request.may_drop),
       drops_all_(drops_all),
       left_bytes_(policy.tracked_bytes()) {}
@@ -66,6 +67,12 @@ void PlanWriter::demote_all() {
   plan_.steps += walk.steps();
 }
 
+/// Instructions have one as long as they are told as items, results while their round is young.
+bool PlanWriter::has_floor(TrackedPageId page) const {
+  if (policy_.book_.meta(page).tool_round == kNoToolRound) return true;
+  return live_floors_ && policy_.book_.young(2 * page.value());
+}
+
 bool PlanWriter::floors_allow() {
   would_go_.clear();
   for (const TrackedPageId page : pages_) {
@@ -73,7 +80,7 @@ bool PlanWriter::floors_allow() {
     if (meta.item == kNoItem) continue;
     std::int64_t& going = would_go_.try_emplace(meta.item, removed_[meta.item]).first->second;
     going += meta.tokens;
-    if (policy_.book_.spare_tokens(meta.item, going) < 0) return false;
+    if (has_floor(page) && policy_.book_.spare_tokens(meta.item, going) < 0) return false;
   }
   for (const auto& [item, tokens] : would_go_) removed_[item] = tokens;
   return true;
@@ -118,7 +125,7 @@ void PlanWriter::drop_units(Rounds rounds, double young_bonus, std::optional<dou
     const auto step = walk.next();
     if (!step.has_value() || (limit.has_value() && !(step->score < *limit))) break;
     // A gentle plan leaves a page as a coarse one before it lets it go.
-    if (limit.has_value() && demote_to_lowest(step->item)) continue;
+    if (limit.has_value() && may_demote_ && demote_to_lowest(step->item)) continue;
     if (may_drop_) drop_unit(step->item);
   }
   plan_.steps += walk.steps();
@@ -126,7 +133,7 @@ void PlanWriter::drop_units(Rounds rounds, double young_bonus, std::optional<dou
 
 EvictionPlan PlanWriter::take() {
   plan_.freed_bytes = policy_.tracked_bytes() - left_bytes_;
-  plan_.missing_bytes = left_bytes_ > budget_bytes_ ? left_bytes_ - budget_bytes_ : 0;
+  plan_.missing_bytes = missing_bytes();
   return std::move(plan_);
 }
 

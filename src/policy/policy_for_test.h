@@ -42,7 +42,6 @@ class PolicyOracle {
     }
     pages_[meta.id.value()] = meta;
     if (meta.item != kNoItem) totals_[meta.item] += meta.tokens;
-    latest_round_ = std::max(latest_round_, meta.tool_round);
     forget_ended_items();
   }
   void release(TrackedPageId page) {
@@ -100,19 +99,34 @@ class PolicyOracle {
   std::set<std::int32_t> drops(std::uint64_t budget, bool all, const Score& score) const {
     std::set<std::int32_t> gone;
     std::uint64_t left = bytes();
-    if (left <= budget) return gone;
-    for (const auto& phase : phases(score)) {
-      for (const Unit& unit : phase) {
-        if (!all && left <= budget) return gone;
-        std::set<std::int32_t> after = gone;
-        for (const PageMeta& meta : unit.pages) after.insert(meta.id.value());
-        if (!floors_hold(unit, after)) continue;
-        for (const PageMeta& meta : unit.pages) {
-          if (gone.insert(meta.id.value()).second) left -= meta.bytes;
+    for (const bool live_floors : {true, false}) {
+      if (left <= budget) return gone;
+      for (const auto& phase : phases(score)) {
+        for (const Unit& unit : phase) {
+          if (!all && left <= budget) return gone;
+          std::set<std::int32_t> after = gone;
+          for (const PageMeta& meta : unit.pages) after.insert(meta.id.value());
+          if (!floors_hold(unit, after, live_floors)) continue;
+          for (const PageMeta& meta : unit.pages) {
+            if (gone.insert(meta.id.value()).second) left -= meta.bytes;
+          }
         }
       }
     }
     return gone;
+  }
+  bool is_young(std::int32_t round) const {
+    std::int32_t latest = -1;
+    for (const auto& [id, meta] : pages_) latest = std::max(latest, meta.tool_round);
+    return round != kNoToolRound && latest - round < options_.lag_rounds;
+  }
+  /// Pages that may go before a live result's floor is touched.
+  bool goes_before_live_floors(const PageMeta& meta) const {
+    if (shielded(meta) || is_young(meta.tool_round)) return false;
+    if (!core(meta)) return meta.item == kNoItem || meta.tool_round != kNoToolRound;
+    const auto members = round(meta.tool_round);
+    return std::none_of(members.begin(), members.end(),
+                        [&](const PageMeta& page) { return shielded(page); });
   }
 
  private:
@@ -127,11 +141,10 @@ class PolicyOracle {
       if (kept(item, {}) == 0) total = 0;
     }
   }
-  bool is_young(std::int32_t round) const {
-    return round != kNoToolRound && latest_round_ - round < options_.lag_rounds;
-  }
-  bool floors_hold(const Unit& unit, const std::set<std::int32_t>& after) const {
+  bool floors_hold(const Unit& unit, const std::set<std::int32_t>& after, bool live_floors) const {
     for (const PageMeta& meta : unit.pages) {
+      const bool in_round = meta.tool_round != kNoToolRound;
+      if (in_round && !(live_floors && is_young(meta.tool_round))) continue;
       if (meta.item != kNoItem && kept(meta.item, after) < floor_of(meta.item)) return false;
     }
     return true;
@@ -191,7 +204,6 @@ class PolicyOracle {
   ProtectionOptions options_;
   std::map<std::int32_t, PageMeta> pages_;
   std::map<std::int32_t, std::int64_t> totals_;
-  std::int32_t latest_round_ = -1;
 };
 
 }  // namespace memdecay

@@ -11,32 +11,9 @@ INITIAL = {"system": 100, "decision": 10, "tool": 5, "recent": 2, "ordinary": 1}
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """Two customers of a small shop, as tau-bench writes its episodes."""
-    episodes = []
-    for task, code in enumerate(["QX7R2L", "ZT55KP"]):
-        traj = [{"role": "system", "content": "You are the agent of a small shop. Always look an order up before you speak of it. "
-                                              "Never promise what the order does not say."}]
-        for turn in range(4):
-            traj += [
-                {"role": "user", "content": f"Where is my order {code}-{turn}? I have waited for {turn + 2} days now."},
-                {"role": "assistant", "content": None, "tool_calls": [
-                    {"id": f"c{turn}", "type": "function",
-                     "function": {"name": "get_order", "arguments": json.dumps({"code": f"{code}-{turn}"})}}]},
-                {"role": "tool", "tool_call_id": f"c{turn}", "name": "get_order",
-                 "content": json.dumps({"code": f"{code}-{turn}", "status": "on its way", "carrier": "Nordpost", "parcel": turn * 77})},
-                {"role": "assistant", "content": f"Your order {code}-{turn} is on its way with Nordpost, parcel {turn * 77}."},
-            ]
-        episodes.append({"task_id": task, "trial": 0, "reward": 1.0, "info": {}, "traj": traj})
-    path = tmp_path_factory.mktemp("runs") / "shop.json"
-    path.write_text(json.dumps(episodes))
-    return path
-
-
-@pytest.fixture(scope="module")
-def calibrated(runs, tmp_path_factory):
+def calibrated(shop_runs, tmp_path_factory):
     out = tmp_path_factory.mktemp("calibrated") / "new" / "folder"
-    ended = memdecay("calibrate", "decay", runs, "-m", "smollm2", "-t", "1", "--out", out, "--min-tokens", "300",
+    ended = memdecay("calibrate", "decay", shop_runs, "-m", "smollm2", "-t", "1", "--out", out, "--min-tokens", "300",
                      "--max-tokens", "3000", "--quiet", "100")
     assert ended.status == 0, ended
     return out, ended
@@ -87,8 +64,8 @@ def test_a_config_that_is_not_there(tmp_path):
 
 
 @pytest.mark.model("smollm2")
-def test_runs_that_make_no_session(runs, tmp_path):
-    said = fails("calibrate", "decay", runs, "-m", "smollm2", "--out", tmp_path / "out", "--min-tokens", "90000", "--max-tokens",
+def test_runs_that_make_no_session(shop_runs, tmp_path):
+    said = fails("calibrate", "decay", shop_runs, "-m", "smollm2", "--out", tmp_path / "out", "--min-tokens", "90000", "--max-tokens",
                  "90000")
     assert "--min-tokens" in said
 

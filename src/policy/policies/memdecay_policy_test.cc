@@ -180,6 +180,29 @@ TEST(MemdecayPolicy, FloorsKeepAShareOfEveryInstructionUntilItEnds) {
   EXPECT_EQ(drops(policy, 0).size(), 8U);
 }
 
+TEST(MemdecayPolicy, ResultsOfOldRoundsHaveNoFloorAndYoungOnesGiveTheirsLast) {
+  MemdecayOptions options = plain();
+  options.protection.floor_share = 0.3;
+  options.protection.lag_rounds = 1;
+  options.protection.lag_bonus = 2;
+  MemdecayPolicy policy(options);
+  for (int i = 0; i < 6; ++i) {  // two rounds of a call and its result; then what is said of them
+    PageMeta meta = page(i, i < 4 ? Region::kTool : Region::kSystem);
+    if (i < 4) {
+      meta.tool_round = i / 2;
+      meta.tool_core = true;
+      meta.item = i / 2;
+    }
+    policy.track(meta);
+  }
+  EXPECT_EQ(drops(policy, 5000), (std::vector<int>{1, 0})) << "the old round goes whole";
+  EXPECT_EQ(drops(policy, 3500), (std::vector<int>{1, 0, 4}))
+      << "all else goes before the round that is live, whatever it is worth";
+  EXPECT_EQ(drops(policy, 2000), (std::vector<int>{1, 0, 4, 5}));
+  EXPECT_EQ(drops(policy, 1999), (std::vector<int>{1, 0, 4, 5, 3, 2}))
+      << "but no session ends for it";
+}
+
 TEST(MemdecayPolicy, TheLadderDemotesLeastDamagePerByteFirstAndDropsLast) {
   MemdecayOptions options = plain();
   options.ladder.enabled = true;

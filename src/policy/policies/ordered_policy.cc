@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "core/slot_of.h"
 #include "policy/plan_writer.h"
 
 namespace memdecay {
@@ -17,9 +18,7 @@ OrderedPolicy::OrderedPolicy(const ProtectionOptions& protection, const LadderOp
 }
 
 OrderedPolicy::UnitPlace& OrderedPolicy::place_of(std::int32_t unit) {
-  const auto index = static_cast<std::size_t>(unit);
-  if (index >= places_.size()) places_.resize(std::max(index + 1, 2 * places_.size()));
-  return places_[index];
+  return slot_of(places_, static_cast<std::size_t>(unit));
 }
 
 OrderedPolicy::Placement OrderedPolicy::placement(std::int32_t unit) const {
@@ -187,14 +186,22 @@ EvictionPlan OrderedPolicy::plan(const PlanRequest& request) const {
   }
   if (ladder_.enabled && request.may_demote) writer.demote_all();
   if (!request.may_drop) return writer.take();
+  drop_by_score(writer);
+  if (writer.missing_bytes() > 0) {
+    writer.lift_live_floors();
+    drop_by_score(writer);
+  }
+  return writer.take();
+}
+
+void OrderedPolicy::drop_by_score(PlanWriter& writer) const {
   const double bonus = book_.options().lag_bonus;
   if (std::isfinite(bonus)) {
     writer.drop_units(PlanWriter::Rounds::kAll, bonus, std::nullopt);
-    return writer.take();
+    return;
   }
   writer.drop_units(PlanWriter::Rounds::kOld, 0, std::nullopt);
   writer.drop_units(PlanWriter::Rounds::kYoung, 0, std::nullopt);
-  return writer.take();
 }
 
 std::uint64_t OrderedPolicy::update_steps() const {
@@ -217,7 +224,8 @@ Explanation OrderedPolicy::explain(TrackedPageId page) const {
   const PageMeta& meta = book_.meta(page);
   const Placement place = placement(book_.unit_of(page));
   answer.shield = book_.shield(page);
-  if (answer.shield == Shield::kNone && meta.item != kNoItem &&
+  const bool live = meta.tool_round == kNoToolRound || book_.young(2 * page.value());
+  if (answer.shield == Shield::kNone && meta.item != kNoItem && live &&
       book_.spare_tokens(meta.item, meta.tokens) < 0) {
     answer.shield = Shield::kFloor;
   }

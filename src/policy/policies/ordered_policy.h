@@ -31,6 +31,8 @@ struct LadderOptions {
   float exact_from_share = 0.10F;  ///< a page that holds this much of them
 };
 
+class PlanWriter;
+
 class OrderedPolicy : public EvictionPolicy {
  public:
   void track(const PageMeta& page) final;
@@ -82,6 +84,8 @@ class OrderedPolicy : public EvictionPolicy {
     double drop_key = 0;
   };
 
+  /// What a pressed plan drops, until it has enough.
+  void drop_by_score(PlanWriter& writer) const;
   UnitPlace& place_of(std::int32_t unit);
   Placement placement(std::int32_t unit) const;
   void replace_drop(std::int32_t unit, bool forced);

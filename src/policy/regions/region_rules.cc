@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "core/ascii.h"
 #include "policy/regions/exact_values.h"
 
 namespace memdecay {
@@ -23,14 +24,6 @@ struct Mark {
   RegionReason reason;
   bool core;
 };
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
 
 template <std::size_t n>
 bool has_word(std::string_view lower, const std::array<std::string_view, n>& words) {
@@ -159,14 +152,6 @@ Status check(const MessageSpan& span, Position expected) {
 }
 
 }  // namespace
-
-const char* region_reason_name(RegionReason reason) {
-  constexpr std::array<const char*, 10> kNames = {
-      "said by the client", "system text", "the task's goal", "a tool call",
-      "kept of a result",   "raw result",  "decision words",  "beside something important",
-      "dialogue",           "reasoning"};
-  return kNames[static_cast<std::size_t>(reason)];
-}
 
 bool RegionRules::is_goal(const MessageSpan& span) const {
   return span.role == Role::kUser && span.part == Part::kText && span.message == goal_message_;

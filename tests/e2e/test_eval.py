@@ -1,0 +1,155 @@
+"""`eval`: recorded runs in, rows and a report out; what was measured is kept and never measured twice."""
+
+import json
+import re
+
+import pytest
+from program import fails, memdecay, misused, succeeds
+
+pytestmark = pytest.mark.model("smollm2")
+
+METRICS = ["mean_kl", "p99_kl", "flips_per_1000", "value_match", "value_exact", "tool_name_exact", "argument_value_exact", "kv_bytes"]
+RECALL = ["recall", "goal_survival", "instruction_survival", "recall_log_prob", "recall_log_prob_full"]
+
+
+def evaluate(shop_runs, out, *flags):
+    return memdecay("eval", shop_runs, "-m", "smollm2", "-t", "1", "--out", out, "--min-tokens", "200", "--max-tokens", "1500", *flags)
+
+
+def rows_of(out):
+    rows = json.loads((out / "results.json").read_text())["rows"]
+    return {(row["policy"], row["kv_format"], row["budget"]): row for row in rows}
+
+
+@pytest.fixture(scope="module")
+def measured(shop_runs, tmp_path_factory):
+    out = tmp_path_factory.mktemp("eval") / "new" / "folder"
+    ended = evaluate(shop_runs, out, "--policy", "memdecay,window,none", "--kv-format", "fp16", "--budget", "85%", "--sessions", "1",
+                     "--recall-sessions", "1")
+    assert ended.status == 0, ended.err
+    return out, ended
+
+
+def test_every_cell_has_a_row_with_intervals(measured):
+    out, ended = measured
+    rows = rows_of(out)
+    assert set(rows) == {("memdecay", "fp16", "85%"), ("window", "fp16", "85%"), ("none", "fp16", "")}
+    for row in rows.values():
+        for name in METRICS + RECALL:
+            assert set(row[name]) == {"value", "low", "high", "n"}, name
+        assert row["mean_kl"]["n"] > 0 and row["sessions"] == 1
+    assert "memdecay" in ended.out and "left" in ended.err
+    assert "<svg" in (out / "report.html").read_text()
+    assert sorted(path.name for path in out.iterdir()) == ["report.html", "results.json", "scores.jsonl"], "nothing half written"
+
+
+def test_how_far_it_is_is_a_line_at_a_time(measured):
+    said = [line for line in measured[1].err.splitlines() if ", session " in line]
+    assert said and all(re.fullmatch(r"\S+, session 1 of 1: \d+ %(, \d+:\d\d left)?", line) for line in said), said
+    assert said[-1].endswith(": 100 %")
+
+
+def test_a_memory_that_forgets_nothing_knows_what_the_full_cache_knows(measured):
+    row = rows_of(measured[0])["none", "fp16", ""]
+    assert row["mean_kl"]["value"] < 0.02 and row["evicted_tokens"] == 0
+    assert abs(row["recall_log_prob"]["value"] - row["recall_log_prob_full"]["value"]) < 0.2
+
+
+def test_a_window_forgets_the_facts_that_it_let_go(measured):
+    rows = rows_of(measured[0])
+    window, whole = rows["window", "fp16", "85%"], rows["none", "fp16", ""]
+    assert window["evicted_tokens"] > 0
+    assert window["recall_log_prob"]["value"] < whole["recall_log_prob"]["value"] - 0.03
+    groups = window["recall_by"]
+    assert {group["kind"] for group in groups} == {"fact", "goal", "instruction"}
+    assert {group["region"] for group in groups} >= {"system", "decision", "tool", "recent"}
+    assert all(0 <= group["right"] <= group["right_full"] <= group["probes"] for group in groups)
+    assert sum(group["probes"] for group in groups) == sum(group["probes"] for group in whole["recall_by"])
+
+
+def test_a_second_run_measures_only_what_is_missing(shop_runs, measured):
+    out = measured[0]
+    before = (out / "scores.jsonl").read_text()
+    rows = rows_of(out)
+    again = evaluate(shop_runs, out, "--policy", "window", "--kv-format", "fp16", "--budget", "85%", "--sessions", "1",
+                     "--recall-sessions", "1")
+    assert again.status == 0, again.err
+    assert (out / "scores.jsonl").read_text() == before and rows_of(out) == rows
+    more = evaluate(shop_runs, out, "--policy", "window,lru", "--kv-format", "fp16", "--budget", "85%", "--sessions", "1",
+                    "--recall-sessions", "1")
+    assert more.status == 0, more.err
+    after = (out / "scores.jsonl").read_text()
+    assert after.startswith(before) and len(after.splitlines()) == len(before.splitlines()) + 1
+    assert set(rows_of(out)) == set(rows) | {("lru", "fp16", "85%")}
+
+
+def test_a_run_that_was_cut_off_goes_on(shop_runs, measured, tmp_path):
+    lines = (measured[0] / "scores.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "scores.jsonl").write_text(lines[0] + lines[1][:len(lines[1]) // 2])
+    ended = evaluate(shop_runs, tmp_path, "--policy", "memdecay,window", "--kv-format", "fp16", "--budget", "85%", "--sessions", "1",
+                     "--recall-sessions", "1")
+    assert ended.status == 0, ended.err
+    again = rows_of(tmp_path)
+    for key in again:
+        before = rows_of(measured[0])[key]
+        for name in ("mean_kl", "value_match", "recall_log_prob"):  # pages are packed as the whole batch leaves time
+            assert again[key][name]["value"] == pytest.approx(before[name]["value"], abs=0.02), (key, name)
+
+
+@pytest.mark.parametrize(("flags", "says"), [
+    (["--policy", "frobnicate"], "frobnicate"), (["--policy", "memdecay:beta=x"], "beta"), (["--budget", "0%"], "0%"),
+    (["--budget", "101%"], "101%"), (["--kv-format", "fp8"], "fp8"), (["--min-tokens", "900", "--max-tokens", "100"], "100")])
+def test_what_cannot_be_measured_is_said(shop_runs, tmp_path, flags, says):
+    assert says in fails("eval", shop_runs, "-m", "smollm2", "-t", "1", "--out", tmp_path, *flags)
+
+
+def test_files_of_something_else_are_left_as_they_are(shop_runs, tmp_path):
+    for name in ("results.json", "scores.jsonl"):
+        file = tmp_path / name
+        file.write_text("mine\n")
+        assert name in fails("eval", shop_runs, "-m", "smollm2", "-t", "1", "--out", tmp_path)
+        assert file.read_text() == "mine\n"
+        file.unlink()
+
+
+def test_runs_that_are_no_runs_are_said(tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert "empty" in fails("eval", tmp_path / "empty", "-m", "smollm2", "--out", tmp_path / "out")
+    assert "quick" in succeeds("eval", "--help")
+
+
+def test_notes_are_told_once(shop_runs, tmp_path):
+    """What is left out is a note; a question that finds no conversation too."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    (folder / "shop.json").write_text(shop_runs.read_text())
+    (folder / "LICENSE").write_text("as you like")
+    (folder / "answers.json").write_text(json.dumps({"id": "q-1", "ground_truth": ["x"], "source": "nowhere"}))
+    for command in (["eval"], ["calibrate", "decay"]):
+        ended = memdecay(*command, folder, "-m", "smollm2", "--out", tmp_path / "out", "--min-tokens", "9000", "--max-tokens", "9000")
+        notes = [line for line in ended.err.splitlines() if line.startswith("note: ") and "left out" in line]
+        assert len(notes) == 2 and "LICENSE" in notes[0] and "q-1" in notes[1], ended
+        assert ended.status == 1 and "--min-tokens" in ended.err.splitlines()[-1]
+
+
+def test_sessions_beyond_the_context_are_none(shop_runs, tmp_path):
+    assert "that a context of 199 holds" in evaluate(shop_runs, tmp_path, "-c", 199).err
+
+
+def test_a_folder_that_cannot_be_made(shop_runs, tmp_path):
+    (tmp_path / "file").touch()
+    says = f'the folder "{tmp_path}/file/out" cannot be made: Not a directory'
+    for command in (["eval"], ["calibrate", "decay"]):
+        assert says in fails(*command, shop_runs, "-m", "smollm2", "--out", tmp_path / "file" / "out", "--min-tokens", "200",
+                             "--max-tokens", "1500")
+
+
+def test_a_list_leaves_the_next_word_alone(tmp_path):
+    assert "nowhere" in fails("eval", "-m", "smollm2", "--policy", "lru,window", tmp_path / "nowhere")
+    assert "RUNS" in misused("eval", "-m", "smollm2", "--policy", "lru")
+
+
+@pytest.mark.parametrize("words", [["--sessions", "0"], ["--min-tokens", "0"], ["--max-tokens", "x"], ["--split", "half"],
+                                   ["--eviction", "before"], ["--cells-at-once", "65"], ["--label-noise", "2"]], ids=" ".join)
+def test_wrong_usage(words):
+    misused("eval", "runs.json", *words)
