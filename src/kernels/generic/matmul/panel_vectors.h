@@ -56,7 +56,8 @@ MEMDECAY_INLINE Rows<L> negate(const Rows<L>& x) {
   return rows;
 }
 
-/// d times the numbers that `ints` makes of each row's byte.
+/// d times the numbers that `ints` makes of each row's byte: a lambda with [&], since those without
+/// become function pointers too, which g++ compiles for no instruction set.
 template <class L, class Ints>
 MEMDECAY_INLINE Rows<L> scale_bytes(const std::byte* p, const Rows<L>& d, const Ints& ints) {
   Rows<L> rows;
@@ -69,19 +70,19 @@ MEMDECAY_INLINE Rows<L> scale_bytes(const std::byte* p, const Rows<L>& d, const 
 
 template <class L>
 MEMDECAY_INLINE Rows<L> scale_signed_bytes(const std::byte* p, const Rows<L>& d) {
-  return scale_bytes(p, d, [](const std::byte* bytes) { return L::widen_signed(bytes); });
+  return scale_bytes(p, d, [&](const std::byte* bytes) { return L::widen_signed(bytes); });
 }
 
 template <class L>
 MEMDECAY_INLINE Rows<L> scale_low_nibbles(const std::byte* p, const Rows<L>& d) {
-  return scale_bytes(p, d, [](const std::byte* bytes) {
+  return scale_bytes(p, d, [&](const std::byte* bytes) {
     return L::bit_and(L::widen_unsigned(bytes), L::set_words(15));
   });
 }
 
 template <class L>
 MEMDECAY_INLINE Rows<L> scale_high_nibbles(const std::byte* p, const Rows<L>& d) {
-  return scale_bytes(p, d, [](const std::byte* bytes) {
+  return scale_bytes(p, d, [&](const std::byte* bytes) {
     return L::template shift_right<4>(L::widen_unsigned(bytes));
   });
 }

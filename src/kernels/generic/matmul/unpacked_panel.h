@@ -16,9 +16,9 @@ namespace {
 /// [block][group][plane] and [block][sub-block].
 template <int kBlocks, int kPlanes>
 struct UnpackedPanel {
-  alignas(64) std::uint8_t codes[kBlocks * 8 * kUnitBytes * kPlanes];
-  alignas(64) float scales[kBlocks * 2 * kPanelRows];
-  alignas(64) float mins[kBlocks * 2 * kPanelRows];
+  alignas(64) std::uint8_t codes[extent(kBlocks * 8 * kPlanes) * kUnitBytes];
+  alignas(64) float scales[extent(kBlocks * 2) * kPanelRows];
+  alignas(64) float mins[extent(kBlocks * 2) * kPanelRows];
 };
 
 template <class P, int kSpan = 0, int kStep = 0>
