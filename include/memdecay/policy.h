@@ -8,10 +8,12 @@
  *  1. Every function that can fail returns a memdecay_status; 0 is success. Nothing else ends the
  *     process on a caller's mistake that can be seen, and no exception leaves the library.
  *  2. After a failure memdecay_policy_message() is one sentence that says why, valid until the next
- *     call with the same session; the session is as it was. Where there is no session yet, the
- *     sentence is in the buffer that the call was given.
+ *     call with the same session; the session is as it was, but after MEMDECAY_OUT_OF_MEMORY it can
+ *     only be closed. Where there is no session yet, the sentence is in the buffer that the call
+ *     was given.
  *  3. Structs for input begin with struct_size: set it to sizeof the struct. The *_init functions
- * do that and fill in the defaults. Members are only ever added at the end.
+ *     do that and fill in the defaults; given NULL they do nothing. Members are only ever added at
+ *     the end, so that a program compiled before them goes on working: they have their defaults.
  *  4. A session is opaque. Whoever opens it closes it; closing NULL does nothing.
  *  5. A session belongs to one thread at a time. Different sessions share nothing.
  *  6. Pages are small numbers that the session gives out, growing from 0, never used twice. A page
@@ -77,7 +79,7 @@ typedef struct memdecay_policy_options {
   int32_t sink_tokens;
   int32_t newest_pages;   /* never planned */
   int32_t lag_rounds;     /* younger tool rounds go last (memdecay only) */
-  double floor_share;     /* of every item (memdecay only) */
+  double floor_share;     /* of instructions and the latest rounds' results (memdecay only) */
   uint64_t pin_cap_bytes; /* pins above it are refused, and explained */
   int32_t protect_prefix; /* not 0: system text is pinned */
   int32_t demote;         /* not 0: plans demote before they drop */

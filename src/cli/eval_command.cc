@@ -1,3 +1,6 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -126,6 +129,14 @@ Status eval(EvalFlags flags) {
     const bool fits = session.tokens <= engine->context_tokens();
     if (!session.is_short && fits && static_cast<int>(sessions.size()) < flags.sessions)
       sessions.push_back(&session);
+  }
+  const auto has_sessions = [](const auto& entry) { return !entry.second.empty(); };
+  if (std::none_of(by_data_set.begin(), by_data_set.end(), has_sessions)) {
+    return make_status(StatusCode::kInvalidArgument,
+                       "nothing can be measured: {} recorded runs in {} make no session of {} to "
+                       "{} tokens that fits the context",
+                       runs.trajectories.size(), fmt::join(flags.runs, ", "),
+                       flags.chain.min_tokens, flags.chain.max_tokens);
   }
   for (const auto& [data_set, sessions] : by_data_set) {
     if (sessions.empty()) continue;

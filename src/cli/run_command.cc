@@ -10,6 +10,7 @@
 #include "cli/read_text.h"
 #include "cli/sampling_flags.h"
 #include "cli/standard_output.h"
+#include "engine/memory/token_regions.h"
 #include "engine/prompt.h"
 
 namespace memdecay {
@@ -66,6 +67,9 @@ Status run(const RunFlags& flags) {
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine->open_session());
   GenerationRequest request;
   request.session = session.get();
+  if (session->memory() != nullptr) {
+    MEMDECAY_ASSIGN_OR_RETURN(request.labels, label_raw_prompt(engine->model(), prompt));
+  }
   request.prompt = std::move(prompt.tokens);
   request.max_new_tokens = flags.max_new_tokens;
   request.sampling = flags.sampling;
@@ -75,6 +79,7 @@ Status run(const RunFlags& flags) {
   if (flags.json) {
     nlohmann::ordered_json json = result_json(result);
     json["memory"] = memory_json(*engine, *session);
+    json["memory"].update(pages_json(*engine, *session));
     print_json(json);
   } else {
     std::printf("\n");

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,14 +35,5 @@ class SeededRandom {
  private:
   std::uint64_t state_;
 };
-
-/// FNV-1a: a short name for a text, the same everywhere.
-constexpr std::uint64_t text_hash(std::string_view text, std::uint64_t seed = 0) {
-  std::uint64_t hash = 0xCBF29CE484222325U ^ seed;
-  for (const char c : text) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
-  }
-  return hash;
-}
 
 }  // namespace memdecay

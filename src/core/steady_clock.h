@@ -13,4 +13,8 @@ inline std::int64_t steady_now_ns() {
       .count();
 }
 
+inline double steady_seconds() {
+  return static_cast<double>(steady_now_ns()) / 1e9;
+}
+
 }  // namespace memdecay

@@ -119,6 +119,7 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
   }
   memory.demotes = options.kv_forms == KvForms::kAuto && has_spare;
   session.memory_.emplace(std::move(policy), memory);
+  session.memory_->advance(steady_seconds());  // its clock begins here
   session.memory_options_ = std::move(options);
   return Status();
 }
@@ -293,7 +294,7 @@ void Engine::tend_memory() {
   if (shared_ != nullptr) shared_->hold_limit();
   if (!evictor_.has_value()) return;
   const std::vector<Evictor::Seat> all = seats();
-  const double now = static_cast<double>(steady_now_ns()) / 1e9;
+  const double now = steady_seconds();
   std::size_t packed = std::min(kMostPackedPages, kPackedPages + pass_rows_ / kRowsPerPackedPage);
   for (const Evictor::Seat& seat : all) {
     seat.memory->advance(now);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 
 #include "engine/engine.h"
@@ -70,6 +71,41 @@ std::vector<Tokens> play(Engine& engine, Session& session, int turns,
     EXPECT_LE(engine.cache().budget().peak_bytes(), engine.cache().budget().limit_bytes());
   }
   return answers;
+}
+
+/// `rounds` calls of 16 tokens, each with a result of 32 that is kept with it.
+PromptLabels tool_rounds(int rounds) {
+  PromptLabels labels;
+  for (int round = 0; round < rounds; ++round) {
+    RegionSpan call;
+    call.region = Region::kTool;
+    call.tool_round = round;
+    call.tool_core = true;
+    call.tokens = {48 * round, 48 * round + 16};
+    RegionSpan result = call;
+    result.tokens = {48 * round + 16, 48 * round + 48};
+    result.item = round;
+    labels.regions.insert(labels.regions.end(), {call, result});
+  }
+  const auto tokens = static_cast<std::size_t>(48 * rounds);
+  labels.exact.assign(tokens, 0);
+  labels.phases.assign(tokens, QueryPhase::kAct);
+  return labels;
+}
+
+TEST_P(EveryPolicyTest, ToolRoundsOfLongAgoGiveWay) {
+  constexpr int kRounds = 80;
+  const auto engine = ModelFile::engine(options(40));
+  const auto session = engine->open_session().value();
+  engine->label(*session, tool_rounds(kRounds));
+  const Tokens tokens = random_prompt(48 * kRounds, 5);
+  for (std::size_t begin = 0; begin < tokens.size(); begin += 48) {
+    const Status status =
+        engine->extend(*session, std::span(tokens).subspan(begin, 48),
+                       std::numeric_limits<int>::max(), [](int, std::span<const float>) {});
+    ASSERT_TRUE(status.ok()) << "round " << begin / 48 << ": " << status.message();
+  }
+  EXPECT_GT(session->memory()->evicted_tokens(), 0);
 }
 
 TEST_P(EveryPolicyTest, ASessionOfAnyLengthLivesWithinItsBudget) {

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "core/seeded_random.h"
+#include "core/text_hash.h"
 #include "engine/memory/token_embeddings.h"
 #include "engine/memory/token_regions.h"
 #include "eval/runs/label_noise.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/seeded_random.h"
+#include "core/text_hash.h"
 #include "eval/metrics/bootstrap.h"
 #include "eval/metrics/decision_metrics.h"
 
@@ -79,11 +79,11 @@ Status score_session(Engine& engine, const EvaluationTask& run, std::size_t sess
   for (const MemoryCell& cell : run.cells)
     if (scores.find(key_of(run, cell), name) == nullptr) missing.push_back(cell);
   if (missing.empty()) return Status();
-  MEMDECAY_ASSIGN_OR_RETURN(std::vector<CellScores> scored,
+  MEMDECAY_ASSIGN_OR_RETURN(const std::vector<CellScores> scored,
                             evaluate_session(engine, *run.sessions[session], missing, options,
                                              [&](double share) { on_progress(session, share); }));
   for (std::size_t i = 0; i < missing.size(); ++i)
-    MEMDECAY_RETURN_IF_ERROR(scores.add(key_of(run, missing[i]), name, std::move(scored[i])));
+    MEMDECAY_RETURN_IF_ERROR(scores.add(key_of(run, missing[i]), name, scored[i]));
   return Status();
 }
 

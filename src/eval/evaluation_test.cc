@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "core/seeded_random.h"
+#include "core/text_hash.h"
 #include "engine/model_file_for_test.h"
 
 namespace memdecay {

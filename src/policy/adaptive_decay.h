@@ -22,7 +22,8 @@ class AdaptiveDecay {
  public:
   explicit AdaptiveDecay(const AdaptiveDecayOptions& options = {}) : options_(options) {}
 
-  /// Tokens that came in the `seconds` just passed. Nothing is learnt where seconds is 0 or less.
+  /// Tokens that came in the `seconds` just passed. Where that is no time yet they wait for the
+  /// next time that is; nothing is learnt from time before the first tokens.
   void observe(std::int64_t tokens, double seconds);
   /// 1 before the first observation, and always where it is switched off.
   double factor() const { return factor_; }
@@ -31,6 +32,7 @@ class AdaptiveDecay {
  private:
   AdaptiveDecayOptions options_;
   bool seen_ = false;
+  std::int64_t waiting_tokens_ = 0;  ///< their time is not told yet
   double rate_ = 0;
   double factor_ = 1;
 };

@@ -23,11 +23,21 @@ TEST(AdaptiveDecay, NoTimeTeachesNothingAndOffIsOne) {
   decay.observe(1000, 0);
   decay.observe(1000, -1);
   EXPECT_EQ(decay.factor(), 1);
+  decay.observe(0, 100);
+  EXPECT_DOUBLE_EQ(decay.factor(), 1) << "2,000 tokens in 100 s: tokens and time may come apart";
   AdaptiveDecayOptions options;
   options.enabled = false;
   AdaptiveDecay off(options);
   off.observe(1000, 1);
   EXPECT_EQ(off.factor(), 1);
+}
+
+TEST(AdaptiveDecay, TimeBeforeTheFirstTokensSaysNothing) {
+  AdaptiveDecay decay;
+  decay.observe(0, 1e6);
+  EXPECT_EQ(decay.factor(), 1);
+  decay.observe(40, 2);
+  EXPECT_DOUBLE_EQ(decay.factor(), 1);
 }
 
 }  // namespace

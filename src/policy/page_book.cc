@@ -95,6 +95,24 @@ void PageBook::leave_round(PageState& state) {
     round.first = state.next;
   }
   if (state.next >= 0) pages_[static_cast<std::size_t>(state.next)].previous = state.previous;
+  if (state.meta.tool_round == latest_round_) lose_latest_rounds();
+}
+
+/// When the latest rounds have no pages left (a history was cut back), those before are the latest
+/// and may be young again.
+void PageBook::lose_latest_rounds() {
+  const std::int32_t before = latest_round_;
+  while (latest_round_ >= 0 && rounds_[static_cast<std::size_t>(latest_round_)].first < 0)
+    --latest_round_;
+  const std::int32_t from = std::max(latest_round_ - options_.lag_rounds + 1, 0);
+  const std::int32_t to = std::min(before - options_.lag_rounds, latest_round_);
+  for (std::int32_t round = from; round <= to; ++round) touch_round(round);
+}
+
+void PageBook::touch_round(std::int32_t round) {
+  std::int32_t page = rounds_[static_cast<std::size_t>(round)].first;
+  for (; page >= 0; page = pages_[static_cast<std::size_t>(page)].next)
+    touch(pages_[static_cast<std::size_t>(page)]);
 }
 
 void PageBook::enter_item(const PageMeta& meta) {
@@ -142,12 +160,7 @@ void PageBook::see_round(std::int32_t round) {
   const std::int32_t from = std::max(latest_round_ - options_.lag_rounds + 1, 0);
   const std::int32_t to =
       std::min(round - options_.lag_rounds, static_cast<std::int32_t>(rounds_.size()) - 1);
-  for (std::int32_t grown = from; grown <= to; ++grown) {
-    std::int32_t page = rounds_[static_cast<std::size_t>(grown)].first;
-    for (; page >= 0; page = pages_[static_cast<std::size_t>(page)].next) {
-      touch(pages_[static_cast<std::size_t>(page)]);
-    }
-  }
+  for (std::int32_t grown = from; grown <= to; ++grown) touch_round(grown);
   latest_round_ = round;
 }
 

@@ -8,7 +8,7 @@
 // Invariants: a unit is droppable when none of its pages is shielded; the newest pages are the
 // newest_pages highest positions; granted pins <= pin_cap_bytes.
 // Threads: one owner. Cost: track, release O(log n), plus the pages of rounds that stop being
-// young.
+// young, or are again.
 #pragma once
 
 #include <cstdint>
@@ -102,6 +102,8 @@ class PageBook {
   void enter_newest(PageState& state);
   void leave_newest(PageState& state);
   void see_round(std::int32_t round);
+  void lose_latest_rounds();
+  void touch_round(std::int32_t round);
 
   ProtectionOptions options_;
   std::vector<PageState> pages_;    // by page
@@ -109,7 +111,7 @@ class PageBook {
   std::vector<ItemState> items_;    // by item
   IndexedHeap newest_;              // the window's pages, lowest position first
   IndexedHeap older_;               // all others, highest position first
-  std::int32_t latest_round_ = -1;
+  std::int32_t latest_round_ = -1;  // that has pages
   std::uint64_t bytes_ = 0;
   std::uint64_t pinned_bytes_ = 0;
   std::size_t count_ = 0;

@@ -8,6 +8,7 @@ namespace memdecay {
 PlanWriter::PlanWriter(const OrderedPolicy& policy, const PlanRequest& request, bool drops_all)
     : policy_(policy),
       budget_bytes_(request.budget_bytes),
+      may_demote_(request.may_demote),
       may_drop_(request.may_drop),
       drops_all_(drops_all),
       left_bytes_(policy.tracked_bytes()) {}
@@ -124,7 +125,7 @@ void PlanWriter::drop_units(Rounds rounds, double young_bonus, std::optional<dou
     const auto step = walk.next();
     if (!step.has_value() || (limit.has_value() && !(step->score < *limit))) break;
     // A gentle plan leaves a page as a coarse one before it lets it go.
-    if (limit.has_value() && demote_to_lowest(step->item)) continue;
+    if (limit.has_value() && may_demote_ && demote_to_lowest(step->item)) continue;
     if (may_drop_) drop_unit(step->item);
   }
   plan_.steps += walk.steps();

@@ -50,6 +50,7 @@ class PlanWriter {
 
   const OrderedPolicy& policy_;
   std::uint64_t budget_bytes_;
+  bool may_demote_;
   bool may_drop_;
   bool drops_all_;
   bool live_floors_ = true;

@@ -1,8 +1,9 @@
 // The C functions of include/memdecay/policy.h: checks what came over the border, then
 // PolicySession.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
-#include <new>
+#include <optional>
 #include <string>
 
 #include <memdecay/policy.h>
@@ -24,7 +25,7 @@ using memdecay::Status;
 using memdecay::StatusCode;
 using memdecay::TrackedPageId;
 
-void copy_text(const std::string& text, char* to, size_t size) {
+void copy_text(std::string_view text, char* to, size_t size) {
   if (to == nullptr || size == 0) return;
   const size_t length = std::min(text.size(), size - 1);
   std::memcpy(to, text.data(), length);
@@ -49,13 +50,35 @@ bool in_range(int32_t value, int32_t end) {
   return value >= 0 && value < end;
 }
 
+constexpr const char* kOutOfMemory = "out of memory";  // short: taking it allocates nothing
+
+// Bytes up to the last member of version 1: the least that a caller's struct has.
+constexpr size_t kFirstOptions =
+    offsetof(memdecay_policy_options, random_seed) + sizeof(memdecay_policy_options::random_seed);
+constexpr size_t kFirstSpan =
+    offsetof(memdecay_policy_span, exact_tokens) + sizeof(memdecay_policy_span::exact_tokens);
+constexpr size_t kFirstRequest =
+    offsetof(memdecay_policy_request, gentle) + sizeof(memdecay_policy_request::gentle);
+
+/// What the caller's struct says, over the defaults of the members that it does not have yet.
+template <typename Struct>
+std::optional<Struct> read_struct(const Struct* from, size_t first_size, void (*init)(Struct*)) {
+  if (from == nullptr || from->struct_size < first_size || from->struct_size > sizeof(Struct))
+    return std::nullopt;
+  Struct own;
+  init(&own);
+  std::memcpy(&own, from, from->struct_size);
+  return own;
+}
+
 /// Runs what may allocate; running out of memory is a status, not an exception.
 template <typename Work>
 memdecay_status guarded(memdecay_policy_session* session, Work work) {
   if (session == nullptr) return MEMDECAY_INVALID_ARGUMENT;
   try {
     return answer(session, work());
-  } catch (const std::bad_alloc&) {
+  } catch (...) {  // std::bad_alloc and std::length_error are all that is thrown
+    session->message = kOutOfMemory;
     return MEMDECAY_OUT_OF_MEMORY;
   }
 }
@@ -78,14 +101,14 @@ memdecay::PolicySessionOptions session_options(const memdecay_policy_options& fr
 }
 
 Status open_session(const memdecay_policy_options* options, memdecay_policy_session** session) {
-  if (options == nullptr || session == nullptr) return invalid("options or session is NULL");
-  if (options->struct_size != sizeof *options) {
-    return invalid("struct_size of the options is not their size");
-  }
-  if (!(options->floor_share >= 0 && options->floor_share <= 1)) {
+  if (session == nullptr) return invalid("session is NULL");
+  const auto known = read_struct(options, kFirstOptions, memdecay_policy_options_init);
+  if (!known.has_value())
+    return invalid("the options are NULL or their struct_size is not their size");
+  if (!(known->floor_share >= 0 && known->floor_share <= 1)) {
     return invalid("floor_share is not between 0 and 1");
   }
-  auto opened = memdecay::PolicySession::open(session_options(*options));
+  auto opened = memdecay::PolicySession::open(session_options(*known));
   if (!opened.ok()) return opened.status();
   *session = new memdecay_policy_session{std::move(opened).value(), {}};
   return Status();
@@ -93,9 +116,9 @@ Status open_session(const memdecay_policy_options* options, memdecay_policy_sess
 
 Status append_span(memdecay::PolicySession& session, const memdecay_policy_span* span,
                    int32_t* first_page) {
-  if (span == nullptr || span->struct_size != sizeof *span) {
-    return invalid("the span is NULL or its struct_size is not its size");
-  }
+  const auto known = read_struct(span, kFirstSpan, memdecay_policy_span_init);
+  if (!known.has_value()) return invalid("the span is NULL or its struct_size is not its size");
+  span = &*known;
   if (!in_range(span->region, memdecay::kRegionCount)) return invalid("there is no such region");
   memdecay::AppendRequest request;
   request.tokens = span->tokens;
@@ -113,9 +136,9 @@ Status append_span(memdecay::PolicySession& session, const memdecay_policy_span*
 Status make_plan(const memdecay::PolicySession& session, const memdecay_policy_request* request,
                  memdecay_policy_action* actions, size_t capacity,
                  memdecay_policy_plan_summary* summary) {
-  if (request == nullptr || request->struct_size != sizeof *request) {
-    return invalid("the request is NULL or its struct_size is not its size");
-  }
+  const auto known = read_struct(request, kFirstRequest, memdecay_policy_request_init);
+  if (!known.has_value()) return invalid("the request is NULL or its struct_size is not its size");
+  request = &*known;
   if (actions == nullptr && capacity > 0) return invalid("there is capacity but no array");
   memdecay::PlanRequest wanted;
   wanted.budget_bytes = request->budget_bytes;
@@ -133,6 +156,7 @@ Status make_plan(const memdecay::PolicySession& session, const memdecay_policy_r
 }  // namespace
 
 void memdecay_policy_options_init(memdecay_policy_options* options) {
+  if (options == nullptr) return;
   const memdecay::PolicySessionOptions defaults;
   const auto& protection = defaults.options.memdecay.protection;
   *options = {};
@@ -148,6 +172,7 @@ void memdecay_policy_options_init(memdecay_policy_options* options) {
 }
 
 void memdecay_policy_span_init(memdecay_policy_span* span) {
+  if (span == nullptr) return;
   *span = {};
   span->struct_size = sizeof *span;
   span->region = MEMDECAY_REGION_ORDINARY;
@@ -156,6 +181,7 @@ void memdecay_policy_span_init(memdecay_policy_span* span) {
 }
 
 void memdecay_policy_request_init(memdecay_policy_request* request) {
+  if (request == nullptr) return;
   *request = {};
   request->struct_size = sizeof *request;
 }
@@ -168,7 +194,8 @@ memdecay_status memdecay_policy_open(const memdecay_policy_options* options,
     const Status status = open_session(options, session);
     copy_text(status.message(), message, message_size);
     return status_of(status);
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
+    copy_text(kOutOfMemory, message, message_size);
     return MEMDECAY_OUT_OF_MEMORY;
   }
 }

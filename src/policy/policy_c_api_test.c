@@ -54,7 +54,11 @@ static void opening_says_what_is_wrong(void) {
   options.policy = "lru";
   options.struct_size -= 1;
   EXPECT(memdecay_policy_open(&options, &session, NULL, 0) == MEMDECAY_INVALID_ARGUMENT);
-  options.struct_size += 1;
+  options.struct_size += 2; /* as from a header that is newer than the library */
+  EXPECT(memdecay_policy_open(&options, &session, message, sizeof message) ==
+         MEMDECAY_INVALID_ARGUMENT);
+  EXPECT(strstr(message, "struct_size") != NULL);
+  options.struct_size -= 1;
   options.floor_share = NAN;
   EXPECT(memdecay_policy_open(&options, &session, NULL, 0) == MEMDECAY_INVALID_ARGUMENT);
   options.floor_share = 0;
@@ -62,6 +66,39 @@ static void opening_says_what_is_wrong(void) {
   EXPECT(memdecay_policy_open(&options, &session, NULL, 0) == MEMDECAY_OK);
   memdecay_policy_close(session);
   memdecay_policy_close(NULL);
+  memdecay_policy_options_init(NULL);
+  memdecay_policy_span_init(NULL);
+  memdecay_policy_request_init(NULL);
+}
+
+static void what_memory_cannot_hold_is_a_status(void) {
+  memdecay_policy_session* session = open_session("lru", 1);
+  const int32_t page = append(session, 10, MEMDECAY_REGION_RECENT);
+  const float value = 1;
+  memdecay_policy_action action = {0, MEMDECAY_FORM_GONE, 0};
+  EXPECT(memdecay_policy_observe(session, MEMDECAY_EVIDENCE_ATTENTION_MASS, MEMDECAY_PHASE_ACT,
+                                 &page, &value, (size_t)-1) == MEMDECAY_OUT_OF_MEMORY);
+  EXPECT(strcmp(memdecay_policy_message(session), "out of memory") == 0);
+  EXPECT(memdecay_policy_apply(session, &action, (size_t)-1) == MEMDECAY_OUT_OF_MEMORY);
+  EXPECT(memdecay_policy_holds(session, page) == 1);
+  memdecay_policy_close(session);
+}
+
+static void a_form_never_rises_within_a_plan(void) {
+  memdecay_policy_session* session = open_session("lru", 1);
+  const memdecay_policy_action twice[2] = {{0, MEMDECAY_FORM_INT4, 0}, {0, MEMDECAY_FORM_INT8, 0}};
+  uint64_t after;
+  append(session, 10, MEMDECAY_REGION_RECENT);
+  append(session, 10, MEMDECAY_REGION_RECENT);
+  EXPECT(memdecay_policy_apply(session, twice, 1) == MEMDECAY_OK);
+  after = memdecay_policy_live_bytes(session);
+  memdecay_policy_close(session);
+  session = open_session("lru", 1);
+  append(session, 10, MEMDECAY_REGION_RECENT);
+  append(session, 10, MEMDECAY_REGION_RECENT);
+  EXPECT(memdecay_policy_apply(session, twice, 2) == MEMDECAY_OK);
+  EXPECT(memdecay_policy_live_bytes(session) == after);
+  memdecay_policy_close(session);
 }
 
 static void pages_plans_and_their_application(void) {
@@ -196,6 +233,8 @@ static void wrong_spans_are_refused(void) {
 
 int main(void) {
   opening_says_what_is_wrong();
+  what_memory_cannot_hold_is_a_status();
+  a_form_never_rises_within_a_plan();
   pages_plans_and_their_application();
   evidence_decides();
   floors_pins_and_forms();

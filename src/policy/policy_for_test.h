@@ -42,7 +42,6 @@ class PolicyOracle {
     }
     pages_[meta.id.value()] = meta;
     if (meta.item != kNoItem) totals_[meta.item] += meta.tokens;
-    latest_round_ = std::max(latest_round_, meta.tool_round);
     forget_ended_items();
   }
   void release(TrackedPageId page) {
@@ -117,7 +116,9 @@ class PolicyOracle {
     return gone;
   }
   bool is_young(std::int32_t round) const {
-    return round != kNoToolRound && latest_round_ - round < options_.lag_rounds;
+    std::int32_t latest = -1;
+    for (const auto& [id, meta] : pages_) latest = std::max(latest, meta.tool_round);
+    return round != kNoToolRound && latest - round < options_.lag_rounds;
   }
   /// Pages that may go before a live result's floor is touched.
   bool goes_before_live_floors(const PageMeta& meta) const {
@@ -203,7 +204,6 @@ class PolicyOracle {
   ProtectionOptions options_;
   std::map<std::int32_t, PageMeta> pages_;
   std::map<std::int32_t, std::int64_t> totals_;
-  std::int32_t latest_round_ = -1;
 };
 
 }  // namespace memdecay

@@ -147,6 +147,7 @@ Status PolicySession::apply(std::span<const PlanAction> actions) {
       policy_->release(action.page);
       continue;
     }
+    if (action.form <= page.meta.form) continue;
     page.meta.form = action.form;
     page.meta.bytes = page.meta.forms[form_index(action.form)].bytes;
     policy_->track(page.meta);

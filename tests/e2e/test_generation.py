@@ -17,6 +17,18 @@ def run(*arguments) -> dict:
     return json.loads(succeeds(*RUN, "--json", *arguments))
 
 
+def test_a_transcript_without_chat_structure_has_regions(tmp_path):
+    turns = [f"user: Where is order QX{i}7R2L? I have waited for {i + 2} days.\n\nassistant: I look it up.\n\ntool: "
+             + json.dumps({"order": f"QX{i}7R2L", "status": "on its way", "carrier": "Nordpost", "parcel": 77 * i, "lines": list(range(30))})
+             for i in range(6)]
+    transcript = tmp_path / "transcript.txt"
+    transcript.write_text("system: You are the agent of a small shop. Look orders up before you speak.\n\n" + "\n\n".join(turns))
+    result = json.loads(succeeds("run", "-m", "smollm2", "-t", 1, "-f", transcript, "-n", 1, "--kv-budget", "64MiB", "--json"))
+    regions = result["memory"]["by_region"]
+    assert sum(regions.values()) == result["memory"]["pages"] and len([count for count in regions.values() if count]) >= 2, regions
+    assert regions.get("tool", 0) > 0, regions
+
+
 def test_the_json_of_a_run():
     result = run("--temp", 0)
     assert list(result) == ["text", "finish_reason", "prompt_tokens", "generated_tokens", "tokens", "prompt_tokens_per_second",
@@ -26,7 +38,7 @@ def test_the_json_of_a_run():
     assert result["prompt_tokens"] == 5 and result["generated_tokens"] == len(result["tokens"]) == 8
     assert result["prompt_tokens_per_second"] > 0 and result["decode_tokens_per_second"] > 0
     memory = result["memory"]
-    assert list(memory) == ["tokens", "pages", "live_bytes", "peak_bytes", "budget_bytes", "utilisation"]
+    assert list(memory) == ["tokens", "pages", "live_bytes", "peak_bytes", "budget_bytes", "utilisation", "by_state", "by_region"]
     assert memory["tokens"] == 5 + 8 - 1 and memory["pages"] == 1 and memory["budget_bytes"] is None
     assert memory["utilisation"] == pytest.approx(12 / 32)
     assert 32 * 30 * 2 * 3 * 64 * 2 <= memory["live_bytes"] <= memory["peak_bytes"]

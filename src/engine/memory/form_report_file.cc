@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "core/text_hash.h"
+
 namespace memdecay {
 namespace {
 
@@ -16,12 +18,6 @@ namespace {
 constexpr int kVersion = 1;
 constexpr std::uint64_t kBlocks = 64;
 constexpr std::uint64_t kBlockBytes = 4096;
-
-std::uint64_t mixed(std::uint64_t hash, const char* bytes, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i)
-    hash = (hash ^ static_cast<unsigned char>(bytes[i])) * 0x100000001b3ULL;  // FNV-1a
-  return hash;
-}
 
 std::filesystem::path report_path(const std::filesystem::path& folder,
                                   const std::string& fingerprint) {
@@ -51,8 +47,8 @@ Result<std::string> file_fingerprint(const std::string& path) {
     return make_status(StatusCode::kNotFound, "\"{}\" cannot be read: {}", path,
                        std::strerror(errno));
   const auto size = static_cast<std::uint64_t>(stream.tellg());
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
-  hash = mixed(hash, reinterpret_cast<const char*>(&size), sizeof size);
+  std::uint64_t hash = kEmptyTextHash;
+  hash = text_hash_of_more(hash, {reinterpret_cast<const char*>(&size), sizeof size});
   std::array<char, kBlockBytes> block;
   const std::uint64_t last = size - std::min(size, kBlockBytes);
   for (std::uint64_t i = 0; i < kBlocks; ++i) {
@@ -60,7 +56,7 @@ Result<std::string> file_fingerprint(const std::string& path) {
                                              last % (kBlocks - 1) * i / (kBlocks - 1)));
     stream.read(block.data(), static_cast<std::streamsize>(std::min(size, kBlockBytes)));
     if (!stream) return make_status(StatusCode::kIoError, "\"{}\" cannot be read", path);
-    hash = mixed(hash, block.data(), static_cast<std::size_t>(stream.gcount()));
+    hash = text_hash_of_more(hash, {block.data(), static_cast<std::size_t>(stream.gcount())});
   }
   return fmt::format("{:016x}", hash);
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "core/check.h"
 #include "policy/regions/exact_values.h"
 
 namespace memdecay {
@@ -117,6 +118,22 @@ std::vector<RegionSpan> coarsen(const std::vector<RegionSpan>& regions,
   std::vector<RegionSpan> out;
   for (const RegionSpan& span : regions) add_span(span, smallest_tokens, out);
   return out;
+}
+
+PromptLabels label_by_regions(const Prompt& prompt, std::span<const Region> regions) {
+  MEMDECAY_CHECK(regions.size() == prompt.tokens.size());
+  PromptLabels labels;
+  labels.exact = mark_exact_tokens(find_exact_values(prompt.text), prompt.token_ends);
+  labels.phases.assign(regions.size(), QueryPhase::kOther);
+  std::vector<RegionSpan> spans;
+  for (std::size_t begin = 0, end = 0; begin < regions.size(); begin = end) {
+    while (end < regions.size() && regions[end] == regions[begin]) ++end;
+    RegionSpan& span = spans.emplace_back();
+    span.tokens = {static_cast<Position>(begin), static_cast<Position>(end)};
+    span.region = regions[begin];
+  }
+  labels.regions = coarsen(spans, kSmallestRunTokens);
+  return labels;
 }
 
 Result<PromptLabels> label_prompt(const Prompt& prompt, const RegionRuleOptions& options) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/prompt.h"
@@ -24,8 +25,12 @@ struct PromptLabels {
   std::vector<QueryPhase> phases;   ///< [tokens]: what evidence of its query counts as
 };
 
-/// A raw prompt (no roles) is one user turn.
+/// A raw prompt (no roles) is one user turn here; token_regions.h knows better where it can.
 Result<PromptLabels> label_prompt(const Prompt& prompt, const RegionRuleOptions& options = {});
+
+/// Labels of a prompt whose tokens' regions somebody else says: nothing is pinned, there are no
+/// rounds and items, and who speaks is not known. REQUIRES: one region a token.
+PromptLabels label_by_regions(const Prompt& prompt, std::span<const Region> regions);
 
 /// Joins runs that are too short to be worth a page of their own.
 std::vector<RegionSpan> coarsen(const std::vector<RegionSpan>& regions,

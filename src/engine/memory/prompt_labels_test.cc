@@ -119,6 +119,25 @@ RegionSpan span(Position begin, Position end, Region region, std::int32_t messag
   return span;
 }
 
+TEST(PromptLabels, RegionsThatSomebodyElseSaysMakeRunsAndExactValuesAreFound) {
+  PromptBuilder builder;
+  builder.add(PromptPart::kContent, words(20) + " code KX7Q2M" + words(18), -1);
+  std::vector<Region> regions(40, Region::kTool);
+  std::fill(regions.begin() + 20, regions.end(), Region::kRecent);
+  regions[5] = Region::kDecision;  // one token alone is no page
+  const PromptLabels labels = label_by_regions(builder.prompt(), regions);
+  ASSERT_EQ(labels.regions.size(), 2U);
+  EXPECT_EQ(labels.regions[0].tokens.end, 20);
+  EXPECT_EQ(labels.regions[1].region, Region::kRecent);
+  EXPECT_EQ(labels.regions[1].tokens.end, 40);
+  EXPECT_EQ(labels.regions[1].item, kNoItem);
+  ASSERT_EQ(labels.exact.size(), 40U);
+  EXPECT_EQ(labels.exact[21], 1) << "the code";
+  EXPECT_EQ(labels.exact[3], 0);
+  EXPECT_EQ(labels.phases, std::vector<QueryPhase>(40, QueryPhase::kOther));
+  EXPECT_TRUE(label_by_regions(Prompt(), {}).regions.empty());
+}
+
 TEST(Coarsen, ShortRunsJoinTheStrongerNeighbour) {
   const auto out = coarsen({span(0, 40, Region::kOrdinary), span(40, 43, Region::kTool),
                             span(43, 90, Region::kOrdinary)},

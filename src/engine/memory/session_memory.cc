@@ -183,6 +183,17 @@ void SessionMemory::release(const Page& page) {
   settled_pages_ = 0;
 }
 
+/// A page whose tokens are no longer part of the history: told without its item first, whose floor
+/// would count them as evicted for ever.
+void SessionMemory::cut_off(const Page& page) {
+  PageMeta& meta = metas_[page.id.index()];
+  if (meta.item != kNoItem) {
+    meta.item = kNoItem;
+    policy_->track(meta);
+  }
+  release(page);
+}
+
 PageMeta SessionMemory::begin_meta(const Page& page) const {
   PageMeta meta;
   meta.id = page.id;
@@ -235,14 +246,14 @@ void SessionMemory::sync(const PagedKvView& view, Position size, Position comput
   while (same > 0 && !(pages_[same - 1].sealed && as_it_was(same - 1))) --same;
   time_.step += std::max(0, size - size_);
   size_ = size;
-  for (std::size_t i = count; i < pages_.size(); ++i) release(pages_[i]);
+  for (std::size_t i = count; i < pages_.size(); ++i) cut_off(pages_[i]);
   pages_.resize(count);
   for (std::size_t i = same; i < count; ++i) {
     if (as_it_was(i)) continue;
     const KvPageRef& ref = view.pages[i];
     Page& page = pages_[i];
     const bool known = page.filled > 0 && page.first_position == ref.first_position;
-    if (page.filled > 0 && !known) release(page);
+    if (page.filled > 0 && !known) cut_off(page);
     known ? cut_runs(page.runs, size) : page.runs.clear();
     page.first_position = ref.first_position;
     page.filled = ref.filled;

@@ -147,6 +147,7 @@ class SessionMemory {
   TrackedPageId take_id();
   void give_back(TrackedPageId id);
   void release(const Page& page);
+  void cut_off(const Page& page);
   Position labelled() const;
 
   EvictionPolicyHandle policy_;

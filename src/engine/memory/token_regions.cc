@@ -66,6 +66,12 @@ std::optional<std::vector<Region>> classify_tokens(const Model& model,
   return classify_tokens(model, file->classifier, tokens);
 }
 
+Result<PromptLabels> label_raw_prompt(const Model& model, const Prompt& prompt) {
+  const auto regions = classify_tokens(model, prompt.tokens);
+  if (!regions.has_value()) return label_prompt(prompt);
+  return label_by_regions(prompt, *regions);
+}
+
 ClassifierFile classifier_file_for(const Model& model, std::string name,
                                    RegionClassifier classifier) {
   std::vector<TokenId> probes = probe_tokens(model.config().vocab_size);

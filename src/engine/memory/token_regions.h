@@ -3,7 +3,7 @@
 //
 // Trained classifiers are built in (models/classifier/, made by `memdecay calibrate classifier`). A
 // model is served by the one whose probe tokens its embeddings agree with; other models have none,
-// and their raw prompts go by the rules: the caller is told, and says so.
+// and their raw prompts go by the rules.
 // Any thread. Cost: about 30k products a distinct token and 10k a token.
 // REQUIRES everywhere: a model that was loaded with weights.
 #pragma once
@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "core/id.h"
+#include "engine/memory/prompt_labels.h"
 #include "engine/model.h"
+#include "engine/prompt.h"
 #include "policy/classifier/region_classifier_file.h"
 
 namespace memdecay {
@@ -31,6 +33,10 @@ std::vector<Region> classify_tokens(const Model& model, const RegionClassifier& 
 /// The same by the built-in one; none where no classifier was trained for this model.
 std::optional<std::vector<Region>> classify_tokens(const Model& model,
                                                    std::span<const TokenId> tokens);
+
+/// Labels of a prompt without chat structure: by the built-in classifier, or where the model has
+/// none by the rules, to which it is one user turn.
+Result<PromptLabels> label_raw_prompt(const Model& model, const Prompt& prompt);
 
 /// What a classifier's file keeps of a model beside the weights.
 ClassifierFile classifier_file_for(const Model& model, std::string name,

@@ -67,6 +67,19 @@ TEST(TokenRegionsTest, AModelWithoutAClassifierHasNone) {
   EXPECT_FALSE(classify_tokens(*model, std::vector<TokenId>{1, 2}).has_value());
 }
 
+TEST(TokenRegionsTest, ARawPromptOfAModelWithoutAClassifierGoesByTheRules) {
+  const LoadedModel model(letters());
+  Prompt prompt;
+  prompt.text = "ab";
+  prompt.tokens = {1, 2};
+  prompt.token_ends = {1, 2};
+  prompt.origins.resize(2);
+  const Result<PromptLabels> labels = label_raw_prompt(*model, prompt);
+  ASSERT_TRUE(labels.ok());
+  ASSERT_EQ(labels->regions.size(), 1U);
+  EXPECT_EQ(labels->regions[0].region, label_prompt(prompt)->regions[0].region);
+}
+
 TEST(TokenRegionsTest, AFileFitsItsModelAndNoOther) {
   const LoadedModel model(letters());
   const ClassifierFile file =

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/seeded_random.h"
+#include "core/text_hash.h"
 
 namespace memdecay {
 namespace {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/seeded_random.h"
+#include "core/text_hash.h"
 
 namespace memdecay {
 namespace {

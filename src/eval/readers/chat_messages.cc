@@ -3,7 +3,7 @@
 #include <array>
 #include <charconv>
 
-#include "core/seeded_random.h"
+#include "core/text_hash.h"
 #include "eval/readers/run_document.h"
 
 namespace memdecay {

@@ -60,15 +60,16 @@ const CellScores* ScoresFile::find(const ResultKey& key, const std::string& sess
   return found == scores_.end() ? nullptr : &found->second;
 }
 
-Status ScoresFile::add(const ResultKey& key, const std::string& session, CellScores scores) {
+Status ScoresFile::add(const ResultKey& key, const std::string& session, const CellScores& scores) {
   MEMDECAY_CHECK(find(key, session) == nullptr);
-  const ordered_json line = {
-      {"key", key_json(key)}, {"session", session}, {"scores", cell_scores_json(scores)}};
+  const ordered_json json = cell_scores_json(scores);
+  const ordered_json line = {{"key", key_json(key)}, {"session", session}, {"scores", json}};
   std::ofstream stream(path_, std::ios::binary | std::ios::app);
   stream << line.dump(-1, ' ', false, ordered_json::error_handler_t::replace) << '\n';
   stream.close();
   if (!stream) return make_status(StatusCode::kIoError, "{} cannot be written", path_);
-  scores_[{key, session}] = std::move(scores);
+  // As they will be read again: rows must not depend on when a session was measured.
+  MEMDECAY_ASSIGN_OR_RETURN((scores_[{key, session}]), parse_cell_scores(json));
   return Status();
 }
 

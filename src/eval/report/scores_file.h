@@ -23,7 +23,7 @@ class ScoresFile {
   /// Null where that session of the cell was not scored. Valid until the next add() of the same.
   const CellScores* find(const ResultKey& key, const std::string& session) const;
   /// kIoError when the file cannot be written. REQUIRES: find() has none.
-  Status add(const ResultKey& key, const std::string& session, CellScores scores);
+  Status add(const ResultKey& key, const std::string& session, const CellScores& scores);
 
  private:
   explicit ScoresFile(std::string path) : path_(std::move(path)) {}

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/seeded_random.h"
+#include "core/text_hash.h"
 
 namespace memdecay {
 namespace {

@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/text_hash.h"
+
 namespace memdecay {
 namespace {
 
@@ -20,12 +22,6 @@ constexpr std::int32_t kProbes = 16;
 
 std::size_t size_of(std::int64_t count) {
   return static_cast<std::size_t>(count);
-}
-
-std::uint64_t checksum(std::string_view bytes) {  // FNV-1a
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return hash;
 }
 
 class Writer {
@@ -176,7 +172,7 @@ std::string serialize_classifier(const ClassifierFile& file) {
   out.numbers<float>(weights.output);
   out.numbers<float>(weights.output_bias);
   std::string bytes = out.take();
-  const std::uint64_t sum = checksum(bytes);
+  const std::uint64_t sum = text_hash(bytes);
   bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
   return bytes;
 }
@@ -210,7 +206,7 @@ Result<ClassifierFile> parse_classifier(std::string_view bytes) {
   if (in.left() != rest) return corrupt("is not as long as its sizes demand");
   std::uint64_t sum = 0;
   std::memcpy(&sum, bytes.data() + bytes.size() - sizeof sum, sizeof sum);
-  if (checksum(bytes.substr(0, bytes.size() - sizeof sum)) != sum)
+  if (text_hash(bytes.substr(0, bytes.size() - sizeof sum)) != sum)
     return corrupt("is damaged: its checksum differs");
   std::string name(in.text(name_bytes));
   std::vector<TokenId> tokens = in.numbers<TokenId>(probes);

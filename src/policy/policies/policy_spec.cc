@@ -36,9 +36,10 @@ const std::vector<NumberSetting>& number_settings() {
        [](Options& o, double v) {
          for (double& decay : o.decay) decay *= v;
        }},
-      {"assistant_weight", 0, kMost, set_assistant_weight},
+      {"assistant_weight", 1e-6, kMost, set_assistant_weight},
       {"half_life_tokens", 1, kMost, [](Options& o, double v) { o.evidence.half_life_tokens = v; }},
       {"lasting_share", 0, 1, [](Options& o, double v) { o.evidence.lasting_share = v; }},
+      {"lasting_is_mean", 0, 1, [](Options& o, double v) { o.evidence.lasting_is_mean = v > 0.5; }},
       {"lag_rounds", 0, 1000,
        [](Options& o, double v) { o.protection.lag_rounds = static_cast<std::int32_t>(v); }},
       {"lag_bonus", 0, 100, [](Options& o, double v) { o.protection.lag_bonus = v; }},

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "core/ascii.h"
 #include "policy/regions/exact_values.h"
 
 namespace memdecay {
@@ -26,9 +27,7 @@ struct Mark {
 
 std::string lower_case(std::string_view text) {
   std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
+  for (char& c : lower) c = to_lower(c);
   return lower;
 }
 
