@@ -218,7 +218,6 @@ class PrefixModel {
                              before - world_.budget().current_bytes(), freed, wanted);
   }
 
-  /// A sequence that took a path's last page changes it.
   std::string forget(std::uint32_t which) {
     const Name name = pins_[which].tip;
     if (name.second.empty()) return let_go(which);
