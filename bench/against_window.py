@@ -10,38 +10,35 @@
 """
 
 import argparse
-import datetime
-import gzip
 import json
 import pathlib
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 
+from recorded import episodes, play
+from result_file import result, write_result
+
 WINDOW_BUDGETS = ["75%", "50%"]
 OWN_BUDGETS = ["25%", "12.5%", "6.25%"]
-
-
-def run(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def measure(arguments, folder: pathlib.Path) -> dict[tuple[str, str], dict]:
     rows = {}
     for policy, form, budgets in [("window", "fp16", WINDOW_BUDGETS), ("memdecay", "auto", OWN_BUDGETS)]:
         out = folder / policy
-        run(arguments.memdecay, "eval", arguments.runs, "-m", arguments.model, "--policy", policy, "--kv-format", form, "--budget", ",".join(budgets),
-            "--sessions", str(arguments.sessions), "--min-tokens", "5000", "--max-tokens", "7000", "--out", str(out))
+        subprocess.run([arguments.memdecay, "eval", arguments.runs, "-m", arguments.model, "--policy", policy, "--kv-format", form, "--budget",
+                        ",".join(budgets), "--sessions", str(arguments.sessions), "--min-tokens", "5000", "--max-tokens", "7000", "--out", str(out)],
+                       check=True, capture_output=True)
         for row in json.loads((out / "results.json").read_text())["rows"]:
             rows[policy, row["budget"]] = row
     return rows
 
 
-def shift(path: str, turns: int) -> dict:
+def shift(path: pathlib.Path, turns: int) -> dict:
     messages: list[dict] = []
-    for episode in json.load(gzip.open(path)):
+    for episode in episodes(path):
         for message in episode["traj"]:
             if messages and message["role"] == "system":
                 continue
@@ -51,19 +48,12 @@ def shift(path: str, turns: int) -> dict:
     return {"messages": messages}
 
 
-def play(arguments, file: pathlib.Path, *flags: str) -> list[dict]:
-    return [json.loads(line) for line in run(arguments.memdecay, "play", "-m", arguments.model, "--messages", str(file), "--recorded", "--json",
-                                             *flags).splitlines()]
-
-
-def fp16_bytes(arguments, folder: pathlib.Path) -> float:
+def fp16_bytes(arguments, whole: dict, folder: pathlib.Path) -> float:
     """Bytes that the whole shift's pages take in fp16, from what the tokens of its first turns take."""
-    head, whole = folder / "head.json", json.loads((folder / "shift.json").read_text())
-    head.write_text(json.dumps({"messages": whole["messages"][:24]}))
-    turns = play(arguments, head, "--kv-format", "fp16")
+    turns = play(arguments.memdecay, arguments.model, {"messages": whole["messages"][:24]}, folder, "--kv-format", "fp16")
     held = [turn["reused_tokens"] + turn["new_tokens"] + turn["generated_tokens"] for turn in turns]
     a_token = (turns[-1]["live_bytes"] - turns[0]["live_bytes"]) / (held[-1] - held[0])
-    last = play(arguments, folder / "shift.json", "--kv-budget", "64MiB", "--policy", "window", "--kv-format", "fp16")[-1]
+    last = play(arguments.memdecay, arguments.model, whole, folder, "--kv-budget", "64MiB", "--policy", "window", "--kv-format", "fp16")[-1]
     return a_token * (last["reused_tokens"] + last["new_tokens"] + last["generated_tokens"])
 
 
@@ -89,21 +79,19 @@ def main() -> int:
         value = {key: row["value_match"]["value"] for key, row in rows.items()}
         window = next((budget for budget in reversed(WINDOW_BUDGETS) if value["window", budget] >= 0.95), WINDOW_BUDGETS[0])
         own = next((budget for budget in reversed(OWN_BUDGETS) if value["memdecay", budget] >= value["window", window]), OWN_BUDGETS[0])
-        file = folder / "shift.json"
-        file.write_text(json.dumps(shift(arguments.runs, arguments.turns)))
-        budget = {policy: int(share * fp16_bytes(arguments, folder)) for policy, share in
+        whole = shift(pathlib.Path(arguments.runs), arguments.turns)
+        budget = {policy: int(share * fp16_bytes(arguments, whole, folder)) for policy, share in
                   [("window", rows["window", window]["peak_share_of_fp16"]), ("memdecay", rows["memdecay", own]["peak_share_of_fp16"])]}
-        played = {"window": summary(play(arguments, file, "--kv-budget", str(budget["window"]), "--policy", "window", "--kv-format", "fp16"),
-                                    budget["window"]),
-                  "memdecay": summary(play(arguments, file, "--kv-budget", str(budget["memdecay"])), budget["memdecay"])}
+        flags = {"window": ["--policy", "window", "--kv-format", "fp16"], "memdecay": []}
+        played = {policy: summary(play(arguments.memdecay, arguments.model, whole, folder, "--kv-budget", str(budget[policy]), *more), budget[policy])
+                  for policy, more in flags.items()}
     ratio = {key: round(played["memdecay"][key] / played["window"][key], 3)
              for key in ["peak_bytes", "ms_per_token_at_the_end", "prompt_ms_at_the_end"]}
-    report = {"machine": f"{platform.machine()}, {platform.platform()}", "date": datetime.date.today().isoformat(), "command": " ".join(sys.argv),
-              "value_match": {f"{policy} {budget}": round(number, 4) for (policy, budget), number in value.items()},
-              "mean_kl": {f"{policy} {budget}": round(row["mean_kl"]["value"], 5) for (policy, budget), row in rows.items()},
-              "chosen": {"window": window, "memdecay": own}, "played": played, "memdecay_to_window": ratio}
-    if arguments.out:
-        arguments.out.write_text(json.dumps(report, indent=1) + "\n")
+    report = result("the default memory against a sliding window at no lower completion", command=" ".join(sys.argv),
+                    value_match={f"{policy} {budget}": round(number, 4) for (policy, budget), number in value.items()},
+                    mean_kl={f"{policy} {budget}": round(row["mean_kl"]["value"], 5) for (policy, budget), row in rows.items()},
+                    chosen={"window": window, "memdecay": own}, played=played, memdecay_to_window=ratio)  # fmt: skip
+    write_result(arguments.out, report)
     print(json.dumps(report, indent=1))
     return 0
 

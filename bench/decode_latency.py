@@ -9,14 +9,14 @@ history; the ratio p99/p50 is taken turn by turn). Rounds go in turn, the median
 """
 
 import argparse
-import datetime
 import json
 import pathlib
-import platform
 import statistics
-import subprocess
 import sys
 import tempfile
+
+from recorded import play
+from result_file import result, write_result
 
 
 def conversation(turns: int) -> dict:
@@ -28,9 +28,7 @@ def conversation(turns: int) -> dict:
     return {"messages": messages}
 
 
-def play(arguments, file: pathlib.Path, *flags: str) -> dict:
-    command = [arguments.memdecay, "play", "-m", arguments.model, "--messages", str(file), "--recorded", "--json", *flags]
-    turns = [json.loads(line) for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()]
+def summary(turns: list[dict]) -> dict:
     last = [turn["step_ms"] for turn in turns[-(len(turns) // 3):]]
     return {"p50": statistics.median(step["p50"] for step in last), "p99_to_p50": statistics.median(step["p99"] / step["p50"] for step in last),
             "evicted_tokens": sum(turn["evicted_tokens"] for turn in turns), "pages": turns[-1]["pages"]["by_state"]}
@@ -49,17 +47,15 @@ def main() -> int:
              "no eviction": []}
     rounds: dict[str, list[dict]] = {name: [] for name in cases}
     with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder) / "conversation.json"
-        file.write_text(json.dumps(conversation(arguments.turns)))
         for _ in range(arguments.rounds):
             for name, flags in cases.items():
-                rounds[name].append(play(arguments, file, *flags))
+                turns = play(arguments.memdecay, arguments.model, conversation(arguments.turns), pathlib.Path(folder), *flags)
+                rounds[name].append(summary(turns))
     rows = {name: {"p50_ms": round(statistics.median(row["p50"] for row in of), 3), "p99_to_p50": round(statistics.median(row["p99_to_p50"] for row in of), 3),
                    "evicted_tokens": of[0]["evicted_tokens"], "pages": of[0]["pages"]} for name, of in rounds.items()}
-    report = {"machine": platform.platform(), "date": datetime.date.today().isoformat(), "command": " ".join(sys.argv), "rows": rows}
+    report = result("decode steps while pages are evicted at full rate", command=" ".join(sys.argv), rows=rows)
     print(json.dumps(report, indent=1))
-    if arguments.out:
-        arguments.out.write_text(json.dumps(report, indent=1) + "\n")
+    write_result(arguments.out, report)
     return 0
 
 

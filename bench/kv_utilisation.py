@@ -9,25 +9,18 @@ of each task is played. The C++ program beside this script does the work (cmake 
 """
 
 import argparse
-import datetime
-import gzip
 import json
-import os
 import pathlib
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "bench" / "peer"))
-from machine import cpu_name  # noqa: E402
+from recorded import first_trials
+from result_file import result, write_result
 
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 def conversations(folder: pathlib.Path, count: int) -> list[dict]:
-    runs = []
-    for file in sorted(folder.glob("*.json.gz")):
-        with gzip.open(file, "rt", encoding="utf-8") as stream:
-            runs += json.load(stream)
-    runs = sorted((run for run in runs if run.get("trial", 0) == 0), key=lambda run: run["task_id"])
+    runs = first_trials(folder)
     if len(runs) < count:
         sys.exit(f"kv_utilisation: {folder} holds {len(runs)} conversations, {count} are wanted")
     return [{"messages": [clean(message) for message in run["traj"]]} for run in runs[:count]]
@@ -43,11 +36,11 @@ def clean(message: dict) -> dict:
     return message
 
 
-def show(result: dict) -> None:
-    print(f"{result['model']}: {result['conversations']} conversations, {result['tokens']} tokens; one slab a sequence, as long"
-          f" as the longest: {100 * result['contiguous_utilisation_end']:.1f} % filled")
+def show(measured: dict) -> None:
+    print(f"{measured['model']}: {measured['conversations']} conversations, {measured['tokens']} tokens; one slab a sequence, as long"
+          f" as the longest: {100 * measured['contiguous_utilisation_end']:.1f} % filled")
     print("  page tokens   filled, end   filled, mean   bytes/sequence, end   mean")
-    for row in result["pages"]:
+    for row in measured["pages"]:
         print(f"  {row['page_tokens']:11d}   {100 * row['utilisation_end']:9.2f} %   {100 * row['utilisation_mean']:10.2f} %"
               f"   {row['bytes_per_sequence_end']:19,.0f}   {row['bytes_per_sequence_mean']:,.0f}")
 
@@ -68,15 +61,11 @@ def main() -> int:
             return done.returncode
         results.append(json.loads(done.stdout))
         show(results[-1])
-    if arguments.output:
-        record = {"what": "KV utilisation (slots filled / slots allocated) and bytes per sequence, by page size",
-                  "date": datetime.date.today().isoformat(),
-                  "machine": {"cpu": cpu_name(), "cores": os.cpu_count()},
-                  "command": f"bench/kv_utilisation.py {arguments.data.name} --conversations {arguments.conversations} "
-                             f"--models {arguments.models}",
-                  "data": "tau-bench airline, gpt-4o, first trial of tasks 0-19, without tool descriptions; all side by side",
-                  "results": results}
-        arguments.output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write_result(arguments.output, result(
+        "KV utilisation (slots filled / slots allocated) and bytes per sequence, by page size",
+        command=f"bench/kv_utilisation.py {arguments.data.name} --conversations {arguments.conversations} --models {arguments.models}",
+        data="tau-bench airline, gpt-4o, first trial of tasks 0-19, without tool descriptions; all side by side",
+        results=results))  # fmt: skip
     return 0
 
 

@@ -9,14 +9,14 @@ Prints, and writes as JSON: peak bytes against the budget, ms per decoded token 
 """
 
 import argparse
-import datetime
 import json
 import pathlib
-import platform
 import statistics
-import subprocess
 import sys
 import tempfile
+
+from recorded import play
+from result_file import result, write_result
 
 NAMES = ["Ada", "Bo", "Cleo", "Dag", "Eva", "Finn", "Gus", "Hana", "Ivo", "Jun"]
 GOODS = ["cups", "lamps", "chairs", "books", "plates", "boxes", "pens", "maps"]
@@ -32,11 +32,6 @@ def conversation(turns: int) -> dict:
         messages.append({"role": "assistant", "content": f"{name} brought {count} {goods}."})
     messages.append({"role": "user", "content": "What is the gate password?"})
     return {"messages": messages}
-
-
-def play(arguments, file: pathlib.Path, *flags: str) -> list[dict]:
-    command = [arguments.memdecay, "play", "-m", arguments.model, "--messages", str(file), "--recorded", "--generate", "24", "--json", *flags]
-    return [json.loads(line) for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()]
 
 
 def summary(turns: list[dict]) -> dict:
@@ -60,22 +55,21 @@ def main() -> int:
     parser.add_argument("--out", type=pathlib.Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder) / "conversation.json"
-        file.write_text(json.dumps(conversation(arguments.turns)))
-        full = summary(play(arguments, file))
+        def played(*flags: str) -> dict:
+            return summary(play(arguments.memdecay, arguments.model, conversation(arguments.turns), pathlib.Path(folder),
+                                "--generate", "24", *flags))
+
+        full = played()
         budget = int(full["peak_bytes"] * arguments.share)
         rows = {"full": full}
         for policy, extra in [(arguments.policy, []), ("window", ["--kv-format", "fp16"])]:
-            rows[policy] = summary(play(arguments, file, "--kv-budget", str(budget), "--policy", policy, *extra))
+            rows[policy] = played("--kv-budget", str(budget), "--policy", policy, *extra)
             rows[policy]["budget_bytes"] = budget
             if rows[policy]["peak_bytes"] > budget:
                 raise SystemExit(f"{policy}: {rows[policy]['peak_bytes']} bytes, above the budget of {budget}")
     for name, row in rows.items():
         print(name, json.dumps(row))
-    if arguments.out:
-        machine = f"{platform.machine()}, {platform.processor() or platform.platform()}"
-        report = {"machine": machine, "date": datetime.date.today().isoformat(), "command": " ".join(sys.argv), "rows": rows}
-        arguments.out.write_text(json.dumps(report, indent=1) + "\n")
+    write_result(arguments.out, result("a long session within a share of the full cache's bytes", command=" ".join(sys.argv), rows=rows))
     return 0
 
 

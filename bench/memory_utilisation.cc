@@ -19,14 +19,13 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/extend_without_logits.h"
 #include "engine/model_catalogue.h"
-#include "engine/prompt.h"
-#include "engine/memory/prompt_labels.h"
-#include "eval/runs/chained_session.h"
 #include "eval/memory_cell.h"
-#include "eval/runs/message_tokens.h"
+#include "eval/read_session.h"
 #include "eval/readers/read_runs.h"
-#include "eval/runs/template_fit.h"
+#include "eval/runs/message_tokens.h"
+#include "eval/runs/pick_sessions.h"
 
 namespace memdecay {
 namespace {
@@ -75,27 +74,20 @@ Status look_at(const Engine& engine, const Session& session, Look& look) {
 
 Status play(Engine& engine, const ChainedSession& chained, const MemoryCell& cell, bool packs,
             Look& look) {
-  const auto conversation = fit_to_template(engine.model(), chained.conversation);
-  MEMDECAY_ASSIGN_OR_RETURN(const Prompt prompt,
-                            render_prompt(engine.model(), conversation, false));
-  MEMDECAY_ASSIGN_OR_RETURN(PromptLabels labels, label_prompt(prompt));
-  std::uint64_t system_tokens = 0;
-  for (const RegionSpan& span : labels.regions) {
-    if (span.region != Region::kSystem) break;
-    system_tokens = static_cast<std::uint64_t>(span.tokens.end);
-  }
+  MEMDECAY_ASSIGN_OR_RETURN(ReadSession read,
+                            read_session(engine.model(), chained, /*label_noise=*/0, /*seed=*/0));
+  const std::span<const TokenId> tokens(read.prompt.tokens);
   const std::uint64_t token_bytes = engine.kv_bytes_per_token();
   MEMDECAY_ASSIGN_OR_RETURN(
       SessionOptions options,
-      cell.options(token_bytes * system_tokens, token_bytes * prompt.tokens.size()));
+      cell.options(token_bytes * static_cast<std::uint64_t>(read.protected_tokens),
+                   token_bytes * tokens.size()));
   options.packs_pages = packs;
   MEMDECAY_ASSIGN_OR_RETURN(const auto session, engine.open_session(options));
-  engine.label(*session, std::move(labels));
-  const std::span<const TokenId> tokens(prompt.tokens);
+  engine.label(*session, std::move(read.labels));
   for (std::size_t at = 0; at < tokens.size(); at += kChunkTokens) {
     const std::size_t count = std::min<std::size_t>(kChunkTokens, tokens.size() - at);
-    MEMDECAY_RETURN_IF_ERROR(engine.extend(*session, tokens.subspan(at, count), 1 << 30,
-                                           [](int, std::span<const float>) {}));
+    MEMDECAY_RETURN_IF_ERROR(extend_without_logits(engine, *session, tokens.subspan(at, count)));
     MEMDECAY_RETURN_IF_ERROR(look_at(engine, *session, look));
   }
   look.evicted_tokens += session->memory()->evicted_tokens();
@@ -119,8 +111,7 @@ nlohmann::ordered_json row_of(const std::string& data_set, const MemoryCell& cel
 
 Status measure(const Asked& asked, nlohmann::ordered_json& json) {
   MEMDECAY_ASSIGN_OR_RETURN(const auto cells, make_cells({"memdecay"}, asked.forms, asked.budgets));
-  MEMDECAY_ASSIGN_OR_RETURN(RunContents runs, read_runs(asked.runs));
-  finish_runs(runs);
+  MEMDECAY_ASSIGN_OR_RETURN(const RunContents runs, read_runs(asked.runs));
   EngineOptions options;
   MEMDECAY_ASSIGN_OR_RETURN(options.model_path, resolve_model(asked.model));
   options.adaptive_decay = false;
@@ -130,14 +121,11 @@ Status measure(const Asked& asked, nlohmann::ordered_json& json) {
   chain.min_tokens = asked.tokens * 3 / 4;
   chain.max_tokens = asked.tokens;
   MEMDECAY_ASSIGN_OR_RETURN(
-      const Chains chains,
-      chain_sessions(runs.trajectories, token_counter(engine->model()), chain));
+      Chains chains, chain_sessions(runs.trajectories, token_counter(engine->model()), chain));
+  const std::vector<ChainedSession> chosen =
+      pick_sessions(std::move(chains), engine->context_tokens(), asked.sessions);
   std::map<std::string, std::vector<const ChainedSession*>> by_data_set;
-  for (const ChainedSession& session : chains.sessions) {
-    auto& sessions = by_data_set[session.data_set];
-    if (!session.is_short && static_cast<int>(sessions.size()) < asked.sessions)
-      sessions.push_back(&session);
-  }
+  for (const ChainedSession& session : chosen) by_data_set[session.data_set].push_back(&session);
   for (const auto& [data_set, sessions] : by_data_set) {
     for (const MemoryCell& cell : cells) {
       for (const bool packs : {false, true}) {

@@ -9,17 +9,14 @@ builds it); it validates the cache after each pass. Status 1 where a packed row 
 """
 
 import argparse
-import datetime
 import json
-import os
 import pathlib
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "bench" / "peer"))
-from machine import cpu_name  # noqa: E402
+from result_file import result, write_result
 
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 WANTED = 0.96
 
 
@@ -50,15 +47,12 @@ def main() -> int:
         return done.returncode
     rows = json.loads(done.stdout)
     show(rows)
-    if arguments.output:
-        record = {"what": "tokens held / (page tokens * pages held) under a budget beside the system text, with packing and without",
-                  "date": datetime.date.today().isoformat(),
-                  "machine": {"cpu": cpu_name(), "cores": os.cpu_count()},
-                  "command": f"bench/memory_utilisation.py {' '.join(run.name for run in arguments.runs)} --model {arguments.model}"
-                             f" --sessions {arguments.sessions} --tokens {arguments.tokens} --budgets {arguments.budgets}"
-                             f" --formats {arguments.formats}",
-                  "rows": rows}  # fmt: skip
-        arguments.output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write_result(arguments.output, result(
+        "tokens held / (page tokens * pages held) under a budget beside the system text, with packing and without",
+        command=f"bench/memory_utilisation.py {' '.join(run.name for run in arguments.runs)} --model {arguments.model}"
+                f" --sessions {arguments.sessions} --tokens {arguments.tokens} --budgets {arguments.budgets}"
+                f" --formats {arguments.formats}",
+        rows=rows))  # fmt: skip
     return 0 if all(row["utilisation_mean"] > WANTED for row in rows if row["packed"]) else 1
 
 

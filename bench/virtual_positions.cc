@@ -9,18 +9,17 @@
 // virtual_positions.py compares them.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/log_softmax.h"
 #include "core/units.h"
 #include "engine/engine.h"
 #include "engine/model_catalogue.h"
 #include "engine/prompt.h"
+#include "sys/whole_file.h"
 
 namespace memdecay {
 namespace {
@@ -44,7 +43,8 @@ class Bins {
     if (next >= text_.size()) return;
     const auto bin = next / static_cast<std::size_t>(kBinTokens);
     if (bin >= sums_.size()) sums_.resize(bin + 1), counts_.resize(bin + 1);
-    sums_[bin] += surprise(logits, text_[next]);
+    const auto logit = static_cast<double>(logits[static_cast<std::size_t>(text_[next])]);
+    sums_[bin] += log_sum_exp(logits) - logit;
     ++counts_[bin];
   }
   nlohmann::ordered_json json() const {
@@ -56,21 +56,13 @@ class Bins {
   }
 
  private:
-  static double surprise(std::span<const float> logits, TokenId next) {
-    const double most = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-    double sum = 0;
-    for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - most);
-    return std::log(sum) + most - static_cast<double>(logits[static_cast<std::size_t>(next)]);
-  }
-
   std::span<const TokenId> text_;
   std::vector<double> sums_;
   std::vector<int> counts_;
 };
 
 Result<std::vector<TokenId>> read_tokens(const Model& model, const Asked& asked) {
-  std::ifstream stream(asked.file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  MEMDECAY_ASSIGN_OR_RETURN(const std::string text, read_file(asked.file));
   MEMDECAY_ASSIGN_OR_RETURN(Prompt prompt, raw_prompt(model, text));
   const auto wanted = static_cast<std::size_t>(asked.tokens);
   if (prompt.tokens.size() < wanted)

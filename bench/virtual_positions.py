@@ -11,18 +11,15 @@ bench builds it).
 """
 
 import argparse
-import datetime
 import json
 import math
-import os
 import pathlib
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "bench" / "peer"))
-from machine import cpu_name  # noqa: E402
+from result_file import result, write_result
 
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 def measure(arguments, text: pathlib.Path, policy: str, mode: str, tokens: int) -> dict:
     command = [arguments.program, arguments.model, text, str(tokens), arguments.budget, policy, mode]
@@ -30,13 +27,13 @@ def measure(arguments, text: pathlib.Path, policy: str, mode: str, tokens: int) 
     return json.loads(done.stdout)
 
 
-def perplexity(result: dict, first: int) -> float:
-    bins = [part for part in result["bins"] if part["first_token"] >= first]
+def perplexity(measured: dict, first: int) -> float:
+    bins = [part for part in measured["bins"] if part["first_token"] >= first]
     return math.exp(sum(part["nll"] for part in bins) / sum(part["tokens"] for part in bins))
 
 
-def curve(result: dict) -> list[float]:
-    return [round(math.exp(part["nll"] / part["tokens"]), 3) for part in result["bins"]]
+def curve(measured: dict) -> list[float]:
+    return [round(math.exp(part["nll"] / part["tokens"]), 3) for part in measured["bins"]]
 
 
 def main() -> int:
@@ -59,25 +56,21 @@ def main() -> int:
         print(f"{text.name}: tokens {last}-{tokens}: fresh sessions of half the context {wanted:.3f}", flush=True)
         for policy in arguments.policies.split(","):
             for mode in ("moved", "still"):
-                result = measure(arguments, text, policy, mode, tokens)
-                found = perplexity(result, last)
-                print(f"  {policy:9s} {mode:6s} {found:12.3f}   x {found / wanted:.4f}   at position {result['positions']},"
-                      f" {result['seconds']:.0f} s", flush=True)
+                measured = measure(arguments, text, policy, mode, tokens)
+                found = perplexity(measured, last)
+                print(f"  {policy:9s} {mode:6s} {found:12.3f}   x {found / wanted:.4f}   at position {measured['positions']},"
+                      f" {measured['seconds']:.0f} s", flush=True)
                 rows.append({"text": text.name, "policy": policy, "mode": mode, "perplexity": found, "fresh": wanted,
-                             "ratio": found / wanted, "position": result["positions"], "pages": result["pages"],
-                             "evicted_tokens": result["evicted_tokens"], "seconds": result["seconds"],
-                             "curve": curve(result), "fresh_curve": curve(fresh)})  # fmt: skip
-        if not arguments.output:
-            continue
-        record = {"what": "perplexity of the last trained context's worth of one long session, with its gaps closed (moved) and"
-                          " without (still), against fresh sessions of half the context over the same tokens",
-                  "date": datetime.date.today().isoformat(),
-                  "machine": {"cpu": cpu_name(), "cores": os.cpu_count()},
-                  "model": arguments.model, "tokens": tokens, "trained_context": arguments.context, "budget": arguments.budget,
-                  "command": f"bench/virtual_positions.py {' '.join(text.name for text in arguments.texts)} --model"
-                             f" {arguments.model} --times {arguments.times} --budget {arguments.budget}",
-                  "curve_tokens": 1024, "rows": rows}  # fmt: skip
-        arguments.output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+                             "ratio": found / wanted, "position": measured["positions"], "pages": measured["pages"],
+                             "evicted_tokens": measured["evicted_tokens"], "seconds": measured["seconds"],
+                             "curve": curve(measured), "fresh_curve": curve(fresh)})  # fmt: skip
+        write_result(arguments.output, result(
+            "perplexity of the last trained context's worth of one long session, with its gaps closed (moved) and without (still),"
+            " against fresh sessions of half the context over the same tokens",
+            model=arguments.model, tokens=tokens, trained_context=arguments.context, budget=arguments.budget,
+            command=f"bench/virtual_positions.py {' '.join(text.name for text in arguments.texts)} --model {arguments.model}"
+                    f" --times {arguments.times} --budget {arguments.budget}",
+            curve_tokens=1024, rows=rows))  # fmt: skip
     return 0 if all(row["ratio"] <= 1.1 for row in rows if row["mode"] == "moved") else 1
 
 

@@ -12,6 +12,8 @@ import pathlib
 import re
 import sys
 
+from breaches import report
+
 FLOORS = {
     "core": "",
     "sys": "core",
@@ -141,12 +143,7 @@ def breaches(root: pathlib.Path) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    root = pathlib.Path(arguments[0]) if arguments else pathlib.Path(__file__).resolve().parents[1]
-    found = breaches(root)
-    for line in found:
-        print(line)
-    print(f"layers: {len(found)} breach{'es' * (len(found) != 1)}" if found else "layers: clean")
-    return 1 if found else 0
+    return report("layers", breaches, arguments)
 
 
 if __name__ == "__main__":

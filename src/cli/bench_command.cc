@@ -11,6 +11,7 @@
 #include "cli/flag_checks.h"
 #include "cli/memory_report.h"
 #include "cli/peer_engine.h"
+#include "cli/standard_output.h"
 #include "core/units.h"
 #include "eval/bandwidth_probe.h"
 #include "eval/speed.h"
@@ -102,8 +103,7 @@ Status bench(const BenchFlags& flags) {
       rows.push_back(std::move(row));
     }
   }
-  flags.output == "json" ? static_cast<void>(std::printf("%s\n", json.dump(2).c_str()))
-                         : print_bench_table(rows, model);
+  flags.output == "json" ? print_json(json, 2) : print_bench_table(rows, model);
   return Status();
 }
 

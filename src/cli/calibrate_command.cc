@@ -1,37 +1,27 @@
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/engine_flags.h"
 #include "cli/exit_status.h"
 #include "cli/flag_checks.h"
+#include "cli/runs_flags.h"
+#include "cli/standard_output.h"
 #include "engine/model_catalogue.h"
 #include "eval/classifier_study.h"
-#include "eval/readers/read_runs.h"
-#include "sys/standard_streams.h"
 #include "sys/thread_team.h"
+#include "sys/whole_file.h"
 
 namespace memdecay {
 namespace {
 
 struct ClassifierFlags {
   std::string model;
-  std::vector<std::string> runs;
+  RunsFlags runs;
   std::string out;
   StudyOptions study;
   bool json = false;
 };
-
-Status write_file(const std::string& path, const std::string& bytes) {
-  std::ofstream stream(path, std::ios::binary | std::ios::trunc);
-  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  stream.close();
-  if (stream) return Status();
-  return make_status(StatusCode::kIoError, "cannot write {}: {}", path, std::strerror(errno));
-}
 
 void print_study(const ClassifierStudy& study) {
   std::printf("learnt from %zu tasks (%zu tokens), measured on %zu others (%zu tokens)\n\n",
@@ -56,8 +46,7 @@ void show_epoch(const EpochReport& epoch) {
 }
 
 Status calibrate_classifier(const ClassifierFlags& flags) {
-  MEMDECAY_ASSIGN_OR_RETURN(const RunContents runs, read_runs(flags.runs));
-  for (const std::string& note : runs.notes) std::fprintf(stderr, "%s\n", note.c_str());
+  MEMDECAY_ASSIGN_OR_RETURN(const RunContents runs, flags.runs.read());
   MEMDECAY_ASSIGN_OR_RETURN(const std::string path, resolve_model(flags.model));
   ThreadTeam team(1);
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
@@ -66,11 +55,10 @@ Status calibrate_classifier(const ClassifierFlags& flags) {
                             study_classifier(*model, runs.trajectories, flags.study, show_epoch));
   if (!flags.out.empty()) {
     const std::string bytes = serialize_classifier(study.file);
-    MEMDECAY_RETURN_IF_ERROR(write_file(flags.out, bytes));
+    MEMDECAY_RETURN_IF_ERROR(replace_file(flags.out, bytes));
     std::fprintf(stderr, "wrote %s, %zu bytes\n", flags.out.c_str(), bytes.size());
   }
-  flags.json ? static_cast<void>(std::printf("%s\n", study_json(study).dump().c_str()))
-             : print_study(study);
+  flags.json ? print_json(study_json(study)) : print_study(study);
   return Status();
 }
 
@@ -81,9 +69,7 @@ void add_classifier(CLI::App& calibrate, int& status) {
   TrainingOptions& training = flags->study.training;
   command->add_option("-m,--model", flags->model, "the model whose embeddings it reads")
       ->required();
-  command->add_option("RUNS", flags->runs, "files or folders of recorded runs")
-      ->required()
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  flags->runs.add_to(*command);
   command->add_option("--out", flags->out, "write the classifier to this file");
   command
       ->add_option("--noise", flags->study.noise,

@@ -1,8 +1,7 @@
 #include "cli/engine_flags.h"
 
-#include <cstdio>
-
 #include "cli/flag_checks.h"
+#include "cli/standard_error.h"
 #include "cli/usage_message.h"
 #include "core/units.h"
 #include "engine/model_catalogue.h"
@@ -11,14 +10,17 @@
 namespace memdecay {
 
 void EngineFlags::add_model_to(CLI::App& command, bool positional) {
-  const char* model_help =
-      "a name of the catalogue (smollm2, qwen-0.5b, qwen-1.5b, gemma3-270m), "
-      "hf:OWNER/REPO/FILE, or the path of a GGUF file";
   if (positional) {
     add_model_argument(command, model_);
   } else {
     model_ = model_catalogue().front().name;
-    command.add_option("-m,--model", model_, model_help)->type_name("MODEL")->capture_default_str();
+    command
+        .add_option("-m,--model", model_,
+                    fmt::format("a name of the catalogue ({}), hf:OWNER/REPO/FILE, or the path of "
+                                "a GGUF file",
+                                catalogue_names()))
+        ->type_name("MODEL")
+        ->capture_default_str();
   }
   command.add_option("-t,--threads", threads_, "threads; 0: the cores this process may use")
       ->check(whole_number(0, 1024))
@@ -99,9 +101,7 @@ Result<EngineOptions> EngineFlags::options() const {
   }
   if (const auto folder = cache_folder(); folder.ok())
     options.measurements_folder = (*folder / "models").string();
-  options.on_note = [](const std::string& note) {
-    std::fprintf(stderr, "note: %s\n", note.c_str());
-  };
+  options.on_note = print_note;
   options.protect_prefix = protect_prefix_;
   options.virtual_positions = virtual_positions_;
   options.share_prefixes = share_prefixes_;

@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/exit_status.h"
+#include "cli/standard_output.h"
 #include "cli/usage_message.h"
 #include "core/units.h"
 #include "engine/model_catalogue.h"
@@ -31,7 +32,7 @@ std::string grouped(std::int64_t count) {
   return digits;
 }
 
-void print_text(const ModelInspection& model) {
+void print_inspection(const ModelInspection& model) {
   std::printf("%s\n%s, GGUF v%u\n\nmetadata\n", model.path.c_str(),
               format_bytes(model.file_bytes).c_str(), model.gguf_version);
   for (const auto& entry : model.metadata)
@@ -52,7 +53,7 @@ void print_text(const ModelInspection& model) {
       grouped(rounded_down(model.tokens_that_fit)).c_str(), grouped(model.context_length).c_str());
 }
 
-void print_json(const ModelInspection& model) {
+nlohmann::ordered_json inspection_json(const ModelInspection& model) {
   nlohmann::ordered_json json;
   json["path"] = model.path;
   json["file_bytes"] = model.file_bytes;
@@ -75,14 +76,13 @@ void print_json(const ModelInspection& model) {
     json["tensors"][type] = {{"count", total.count}, {"bytes", total.bytes}};
   }
   for (const auto& entry : model.metadata) json["metadata"][entry.key] = entry.value;
-  std::printf("%s\n",
-              json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+  return json;
 }
 
 Status inspect(const InspectFlags& flags) {
   MEMDECAY_ASSIGN_OR_RETURN(const std::string path, resolve_model(flags.model));
   MEMDECAY_ASSIGN_OR_RETURN(const ModelInspection model, inspect_model(path));
-  flags.json ? print_json(model) : print_text(model);
+  flags.json ? print_json(inspection_json(model), 2) : print_inspection(model);
   return Status();
 }
 

@@ -1,6 +1,4 @@
-#include <chrono>
 #include <cstdio>
-#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -9,10 +7,11 @@
 #include "cli/exit_status.h"
 #include "cli/flag_checks.h"
 #include "cli/read_text.h"
+#include "cli/standard_error.h"
+#include "cli/standard_output.h"
 #include "cli/usage_message.h"
 #include "engine/prompt.h"
 #include "eval/perplexity.h"
-#include "sys/standard_streams.h"
 
 namespace memdecay {
 namespace {
@@ -34,7 +33,7 @@ void print_result(const PerplexityResult& result) {
               100.0 * result.comparison->same_top);
 }
 
-void print_json(const PerplexityResult& result) {
+nlohmann::ordered_json result_json(const PerplexityResult& result) {
   nlohmann::ordered_json json;
   json["ppl"] = result.perplexity;
   json["ppl_error"] = result.perplexity_error;
@@ -46,23 +45,7 @@ void print_json(const PerplexityResult& result) {
     json["max_kld"] = result.comparison->max_kl;
     json["same_top"] = result.comparison->same_top;
   }
-  std::printf("%s\n", json.dump().c_str());
-}
-
-/// On a terminal one line that counts; else a short line every few seconds, so that a log stays
-/// one.
-std::function<void(int, int)> progress_on_stderr() {
-  using Clock = std::chrono::steady_clock;
-  if (is_terminal(stderr)) {
-    return [](int done, int all) {
-      std::fprintf(stderr, "\rchunk %d of %d%s", done, all, done == all ? "\n" : "");
-    };
-  }
-  return [told = Clock::now()](int done, int all) mutable {
-    if (done == all || Clock::now() - told < std::chrono::seconds(3)) return;
-    told = Clock::now();
-    std::fprintf(stderr, "chunk %d of %d\n", done, all);
-  };
+  return json;
 }
 
 Status perplexity(PerplexityFlags& flags) {
@@ -78,10 +61,12 @@ Status perplexity(PerplexityFlags& flags) {
     MEMDECAY_ASSIGN_OR_RETURN(Prompt prompt, raw_prompt(engine->model(), text));
     tokens = std::move(prompt.tokens);
   }
-  flags.options.on_progress = progress_on_stderr();
+  flags.options.on_progress = [progress = Progress()](int done, int all) mutable {
+    progress.tell(fmt::format("chunk {} of {}", done, all), static_cast<double>(done) / all);
+  };
   const Result<PerplexityResult> result = measure_perplexity(*engine, tokens, flags.options);
   if (!result.ok()) return result.status();
-  flags.json ? print_json(*result) : print_result(*result);
+  flags.json ? print_json(result_json(*result)) : print_result(*result);
   return Status();
 }
 

@@ -89,8 +89,7 @@ Status play_one(const PlayFlags& flags, const PlayOptions& options,
         line["kept"] = kept_json(*turn);
         line["scores"] = page_scores_json(player->session());
       }
-      print_text(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-                 "\n");
+      print_json(line);
     } else {
       print_row(*turn);
     }

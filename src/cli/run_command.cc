@@ -54,12 +54,6 @@ nlohmann::ordered_json result_json(const GenerationResult& result) {
   return json;
 }
 
-void print_json(const nlohmann::ordered_json& json) {
-  // The model's text is untrusted bytes: what is no UTF-8 becomes U+FFFD.
-  std::printf("%s\n",
-              json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
-}
-
 Status run(const RunFlags& flags) {
   MEMDECAY_RETURN_IF_ERROR(flags.sampling.validate());
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, flags.engine.make_engine());

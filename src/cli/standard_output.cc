@@ -23,6 +23,11 @@ void print_text(const std::string& text) {
   note_error();
 }
 
+void print_json(const nlohmann::ordered_json& json, int indent) {
+  print_text(json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+             "\n");
+}
+
 Status output_status() {
   errno = 0;
   std::fflush(stdout);

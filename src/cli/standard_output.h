@@ -4,6 +4,7 @@
 // may print for minutes uses generate_while_heard(), so that it ends when nobody reads. One thread.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/status.h"
@@ -13,6 +14,10 @@ namespace memdecay {
 
 /// Prints at once, without waiting for a line to be full.
 void print_text(const std::string& text);
+
+/// One JSON value and a line end; what is no UTF-8 in it (the text of models and files is untrusted
+/// bytes) becomes U+FFFD. `indent` as of nlohmann's dump(); -1: one line.
+void print_json(const nlohmann::ordered_json& json, int indent = -1);
 
 /// Flushes. kIoError when anything that was printed so far got lost.
 Status output_status();

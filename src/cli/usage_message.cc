@@ -4,17 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 #include <vector>
 
+#include "core/ascii.h"
+
 namespace memdecay {
 namespace {
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 
 /// Letters to change, add or drop between two words (Levenshtein's distance, row by row).
 std::size_t distance(const std::string& a, const std::string& b) {
@@ -32,11 +28,11 @@ std::size_t distance(const std::string& a, const std::string& b) {
 
 /// Those of `names` that a person may have meant by `word`, in their order.
 std::vector<std::string> near(const std::string& word, const std::vector<std::string>& names) {
-  const std::string typed = lower(word);
+  const std::string typed = lower_case(word);
   std::vector<std::string> found;
   for (const std::string& name : names) {
-    const bool begins = typed.size() >= 2 && lower(name).starts_with(typed);
-    if (begins || distance(typed, lower(name)) <= std::max<std::size_t>(1, name.size() / 3))
+    const bool begins = typed.size() >= 2 && lower_case(name).starts_with(typed);
+    if (begins || distance(typed, lower_case(name)) <= std::max<std::size_t>(1, name.size() / 3))
       found.push_back(name);
   }
   return found;

@@ -2,6 +2,9 @@
 // Pure.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 namespace memdecay {
 
 constexpr bool is_digit(char c) {
@@ -24,6 +27,12 @@ constexpr bool is_hex(char c) {
 }
 constexpr char to_lower(char c) {
   return is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+inline std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = to_lower(c);
+  return lower;
 }
 
 }  // namespace memdecay

@@ -6,6 +6,7 @@
 #include "core/steady_clock.h"
 #include "core/units.h"
 #include "engine/engine.h"
+#include "engine/memory/second_try.h"
 #include "policy/policies/policy_spec.h"
 
 namespace memdecay {
@@ -151,10 +152,8 @@ Room Engine::make_room(Session& session, int tokens, bool may_drop) {
     if (!evictor_->free_own(seat, missing, may_drop)) return {Room::Refusal::kBudget, missing};
   }
   const auto append = [&] {
-    const Room room = session.sequence_->try_append(tokens, cuts);
-    const bool full = room.refusal == Room::Refusal::kBudget;
-    if (!full || !prefixes_give_way(room.missing_bytes)) return room;
-    return session.sequence_->try_append(tokens, cuts);
+    return with_second_try([&] { return session.sequence_->try_append(tokens, cuts); },
+                           [&](std::uint64_t bytes) { return prefixes_give_way(bytes); });
   };
   Room room = append();
   for (int attempt = 0; !room && evictor_.has_value() && attempt < kMostAttempts; ++attempt) {

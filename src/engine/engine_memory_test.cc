@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
 #include <string_view>
 
 #include "engine/engine.h"
+#include "engine/extend_without_logits.h"
 #include "engine/model_file_for_test.h"
 #include "kv/take_for_test.h"
 #include "model/transformer/key_similarity.h"
@@ -17,12 +17,6 @@ using Tokens = std::vector<TokenId>;
 
 constexpr int kTurnTokens = 70;
 
-/// A user turn of random tokens, then `answer` of the model's own.
-struct Turn {
-  Tokens tokens;
-  GenerationResult result;
-};
-
 class EngineMemoryTest : public testing::Test {
  protected:
   /// Bytes that `pages` pages of the model take, on top of the tables.
@@ -31,10 +25,7 @@ class EngineMemoryTest : public testing::Test {
     options.policy = policy;
     options.kv_forms = forms;
     options.context_tokens = 4096;
-    const auto probe = ModelFile::engine(file_.options());
-    options.kv_budget_bytes =
-        64 * 1024 + static_cast<std::uint64_t>(pages) *
-                        PagePool::stride_bytes_for(probe->cache().groups().front().layout);
+    options.kv_budget_bytes = 64 * 1024 + file_.bytes_of_pages(pages);
     return options;
   }
   ModelFile file_{"llama", RandomModelShape{}};
@@ -66,9 +57,7 @@ std::vector<Tokens> play(Engine& engine, Session& session, int turns,
     history.insert(history.end(), result.tokens.begin(), result.tokens.end());
     answers.push_back(result.tokens);
     if (results != nullptr) results->push_back(result);
-    EXPECT_TRUE(engine.cache().validate(engine.other_budget_bytes()).ok())
-        << engine.cache().validate(engine.other_budget_bytes()).message();
-    EXPECT_LE(engine.cache().budget().peak_bytes(), engine.cache().budget().limit_bytes());
+    expect_sound(engine);
   }
   return answers;
 }
@@ -101,8 +90,7 @@ TEST_P(EveryPolicyTest, ToolRoundsOfLongAgoGiveWay) {
   const Tokens tokens = random_prompt(48 * kRounds, 5);
   for (std::size_t begin = 0; begin < tokens.size(); begin += 48) {
     const Status status =
-        engine->extend(*session, std::span(tokens).subspan(begin, 48),
-                       std::numeric_limits<int>::max(), [](int, std::span<const float>) {});
+        extend_without_logits(*engine, *session, std::span(tokens).subspan(begin, 48));
     ASSERT_TRUE(status.ok()) << "round " << begin / 48 << ": " << status.message();
   }
   EXPECT_GT(session->memory()->evicted_tokens(), 0);
@@ -224,8 +212,7 @@ TEST_P(EveryPolicyTest, AForkGoesItsOwnWay) {
   request.max_new_tokens = 4;
   const GenerationResult result = engine->generate(std::move(request)).value();
   EXPECT_TRUE(result.status.ok()) << result.status.message();
-  EXPECT_TRUE(engine->cache().validate(engine->other_budget_bytes()).ok())
-      << engine->cache().validate(engine->other_budget_bytes()).message();
+  expect_sound(*engine);
 }
 
 TEST_P(EveryPolicyTest, AnEditInTheMiddleDropsTheTail) {
@@ -243,7 +230,7 @@ TEST_P(EveryPolicyTest, AnEditInTheMiddleDropsTheTail) {
   ASSERT_TRUE(result.status.ok()) << result.status.message();
   EXPECT_EQ(result.reused_tokens + result.recomputed_tokens, 200);
   EXPECT_EQ(session->tokens().size(), 202U);
-  EXPECT_TRUE(engine->cache().validate(engine->other_budget_bytes()).ok());
+  expect_sound(*engine);
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicyTest,
@@ -334,8 +321,7 @@ TEST_P(EveryPolicyTest, EvictionAfterTheFactHappensOnceAndWhenAsked) {
   own.evicts_when_asked = true;
   const auto session = engine->open_session(own).value();
   const Tokens tokens = random_prompt(1000, 3);
-  const auto ignore = [](int, std::span<const float>) {};
-  ASSERT_TRUE(engine->extend(*session, tokens, 1 << 30, ignore).ok());
+  ASSERT_TRUE(extend_without_logits(*engine, *session, tokens).ok());
   EXPECT_EQ(session->memory()->evicted_tokens(), 0);
   const std::vector<PositionRun> whole = engine->held_tokens(*session);
   EXPECT_EQ(whole, (std::vector<PositionRun>{{0, 1000}}));
@@ -349,7 +335,7 @@ TEST_P(EveryPolicyTest, EvictionAfterTheFactHappensOnceAndWhenAsked) {
   for (const PositionRun& run : engine->held_tokens(*session)) held += run.tokens;
   EXPECT_EQ(held + session->memory()->evicted_tokens(), 1000);
   EXPECT_EQ(engine->held_tokens(*session).back().end(), 1000) << "the newest stay";
-  ASSERT_TRUE(engine->extend(*session, tokens, 1 << 30, ignore).ok());
+  ASSERT_TRUE(extend_without_logits(*engine, *session, tokens).ok());
   EXPECT_EQ(session->memory()->evicted_tokens(), 1000 - held) << "and then never again";
 }
 
@@ -388,7 +374,7 @@ TEST_F(EngineMemoryTest, RecomputeBringsBackTheNewestHistoryThatHalfOfTheBudgetH
       EXPECT_GE(bytes + 2 * page, own.budget_bytes / 2) << "and more would not fit";
     }
     recomputed += again;
-    ASSERT_TRUE(engine->extend(*session, more, 1 << 30, [](int, std::span<const float>) {}).ok());
+    ASSERT_TRUE(extend_without_logits(*engine, *session, more).ok());
     EXPECT_EQ(session->tokens(), history);
     EXPECT_LE(session->memory()->tracked_bytes(), own.budget_bytes);
     if (session->memory()->evicted_tokens() > evicted) ++drops;
@@ -405,7 +391,7 @@ TEST_F(EngineMemoryTest, AfterRecomputingTheModelReadsOnlyWhatIsThere) {
   const auto engine = ModelFile::engine(options_of("none", 4000));
   SessionOptions own;
   own.policy = "recompute";
-  own.budget_bytes = 80 * PagePool::stride_bytes_for(engine->cache().groups().front().layout);
+  own.budget_bytes = file_.bytes_of_pages(80);
   std::vector<std::vector<float>> logits;
   for (const std::uint32_t seed : {1U, 2U}) {  // two middles, one head and one tail
     Tokens tokens = random_prompt(32, 7);
@@ -413,8 +399,7 @@ TEST_F(EngineMemoryTest, AfterRecomputingTheModelReadsOnlyWhatIsThere) {
     tokens.insert(tokens.end(), middle.begin(), middle.end());
     tokens.insert(tokens.end(), tail.begin(), tail.end());
     const auto session = engine->open_session(own).value();
-    const auto ignore = [](int, std::span<const float>) {};
-    ASSERT_TRUE(engine->extend(*session, tokens, 1 << 30, ignore).ok());
+    ASSERT_TRUE(extend_without_logits(*engine, *session, tokens).ok());
     ASSERT_GT(session->memory()->evicted_tokens(), 0);
     EXPECT_GT(engine->begin_turn(*session, 1).value(), 300);
     const auto held = engine->held_tokens(*session);
@@ -442,8 +427,7 @@ TEST(EngineMemory, ThePolicyNoneNeverEvictsAndSaysWhenItIsFull) {
   const auto engine = ModelFile::engine(options);
   const auto session = engine->open_session().value();
   EXPECT_EQ(session->memory(), nullptr);
-  const Status status = engine->extend(*session, random_prompt(60000, 1), 1 << 30,
-                                       [](int, std::span<const float>) {});
+  const Status status = extend_without_logits(*engine, *session, random_prompt(60000, 1));
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
 }
 

@@ -2,11 +2,11 @@
 // border the newest part of the history that fits comes back from its token ids
 // (docs/decisions/0309).
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "core/check.h"
 #include "engine/engine.h"
+#include "engine/extend_without_logits.h"
 
 namespace memdecay {
 namespace {
@@ -83,9 +83,8 @@ Result<int> Engine::begin_turn(Session& session, std::size_t tokens) {
   const std::vector<TokenId> history = session.tokens_;
   const int again = discard_tail(session, tokens);
   if (again == 0) return 0;
-  MEMDECAY_RETURN_IF_ERROR(extend(session, std::span(history).last(static_cast<std::size_t>(again)),
-                                  std::numeric_limits<int>::max(),
-                                  [](int, std::span<const float>) {}));
+  MEMDECAY_RETURN_IF_ERROR(extend_without_logits(
+      *this, session, std::span(history).last(static_cast<std::size_t>(again))));
   return again;
 }
 

@@ -299,13 +299,7 @@ class EngineBudgetTest : public testing::Test {
   /// An engine whose budget holds `pages` pages of 16 tokens beside the tables of the sessions.
   std::unique_ptr<Engine> engine_with_pages(int pages) {
     EngineOptions options = file_.options();
-    options.kv_budget_bytes = 1 << 30;
-    std::uint64_t page_bytes = 0;
-    {
-      const auto probe = ModelFile::engine(options);
-      page_bytes = PagePool::stride_bytes_for(probe->cache().groups()[0].layout);
-    }
-    options.kv_budget_bytes = page_bytes * static_cast<std::uint64_t>(pages) + 24576;
+    options.kv_budget_bytes = 24576 + file_.bytes_of_pages(pages);
     options.policy = "none";  // what happens where nothing may be evicted
     return ModelFile::engine(options);
   }

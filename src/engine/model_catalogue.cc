@@ -34,13 +34,6 @@ bool is_path(const std::string& model) {
   return model.find('/') != std::string::npos || model.ends_with(".gguf");
 }
 
-std::string known_names() {
-  std::string names;
-  for (const CatalogueEntry& entry : model_catalogue())
-    names += (names.empty() ? "" : ", ") + entry.name;
-  return names;
-}
-
 /// Runs the fetch program; its last line of output is the file's path.
 Result<std::string> fetch(const std::string& model) {
   const char* program = std::getenv("MEMDECAY_FETCH");
@@ -68,6 +61,13 @@ const std::vector<CatalogueEntry>& model_catalogue() {
   return entries;
 }
 
+std::string catalogue_names() {
+  std::string names;
+  for (const CatalogueEntry& entry : model_catalogue())
+    names += (names.empty() ? "" : ", ") + entry.name;
+  return names;
+}
+
 Result<std::string> resolve_model(const std::string& model) {
   if (model.starts_with("hf:")) return fetch(model);
   if (is_path(model)) {
@@ -84,7 +84,7 @@ Result<std::string> resolve_model(const std::string& model) {
     return make_status(
         StatusCode::kNotFound,
         "no model is called {}; known are {}, hf:OWNER/REPO/FILE, and paths of GGUF files", model,
-        known_names());
+        catalogue_names());
   }
   MEMDECAY_ASSIGN_OR_RETURN(const std::filesystem::path path, cached_model_path(model));
   std::error_code error;

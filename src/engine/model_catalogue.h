@@ -18,6 +18,9 @@ struct CatalogueEntry {
 /// The built-in catalogue, default model first.
 const std::vector<CatalogueEntry>& model_catalogue();
 
+/// Its names, "a, b, c".
+std::string catalogue_names();
+
 /// The path of a model's file. A name of the catalogue or hf:... that is not in the cache yet is
 /// fetched by the program that the environment variable MEMDECAY_FETCH names (./run sets it);
 /// without it the failure says what to do. Anything with a slash, or ending in .gguf, is a path and

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -14,6 +12,7 @@
 
 #include "engine/engine.h"
 #include "model/transformer/random_model_for_test.h"
+#include "sys/folder_for_test.h"
 
 namespace memdecay {
 
@@ -22,16 +21,9 @@ class ModelFile {
   explicit ModelFile(std::string_view architecture, const RandomModelShape& shape = {})
       : ModelFile(random_model(architecture, shape, 11)) {}
   explicit ModelFile(const std::vector<std::byte>& bytes) {
-    // Tests run in parallel processes.
     path_ =
-        testing::TempDir() + "memdecay_model_" + std::to_string(std::random_device()()) + ".gguf";
-    std::ofstream(path_, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
+        folder_.write("model.gguf", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
-  ~ModelFile() { std::remove(path_.c_str()); }
-  ModelFile(const ModelFile&) = delete;
-  ModelFile& operator=(const ModelFile&) = delete;
 
   const std::string& path() const { return path_; }
   /// Small passes, so that chunks and batches are cut often. One thread.
@@ -46,6 +38,13 @@ class ModelFile {
     return options;
   }
   std::unique_ptr<Engine> engine() const { return engine(options()); }
+  /// What `pages` pages of each layer group take.
+  std::uint64_t bytes_of_pages(int pages) const {
+    std::uint64_t bytes = 0;
+    for (const KvLayerGroup& group : engine()->cache().groups())
+      bytes += PagePool::stride_bytes_for(group.layout) * static_cast<std::uint64_t>(pages);
+    return bytes;
+  }
   static std::unique_ptr<Engine> engine(const EngineOptions& options) {
     Result<std::unique_ptr<Engine>> engine = Engine::create(options);
     EXPECT_TRUE(engine.ok()) << engine.status().message();
@@ -53,8 +52,16 @@ class ModelFile {
   }
 
  private:
+  const FolderForTest folder_;
   std::string path_;
 };
+
+/// Every page has its owners, every byte is counted, and the budget has held at every moment.
+inline void expect_sound(const Engine& engine) {
+  const Status status = engine.cache().validate(engine.other_budget_bytes());
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_LE(engine.cache().budget().peak_bytes(), engine.cache().budget().limit_bytes());
+}
 
 inline std::vector<TokenId> random_prompt(int count, std::uint32_t seed) {
   std::mt19937 random(seed);

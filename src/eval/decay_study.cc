@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine/extend_without_logits.h"
 #include "engine/memory/prompt_labels.h"
 #include "engine/prompt.h"
 #include "eval/runs/template_fit.h"
@@ -49,8 +50,7 @@ Result<std::vector<UseRecord>> record_uses(Engine& engine, const ChainedSession&
     const std::size_t most =
         std::min(tokens.size(), at + static_cast<std::size_t>(std::max(1, options.chunk_tokens)));
     while (end < most && phases[end] == phases[at]) ++end;
-    MEMDECAY_RETURN_IF_ERROR(engine.extend(*played, tokens.subspan(at, end - at), 1 << 30,
-                                           [](int, std::span<const float>) {}));
+    MEMDECAY_RETURN_IF_ERROR(extend_without_logits(engine, *played, tokens.subspan(at, end - at)));
     at = end;
     on_progress(static_cast<double>(at) / static_cast<double>(tokens.size()));
   }

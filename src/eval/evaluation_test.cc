@@ -2,10 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "core/text_hash.h"
 #include "engine/model_file_for_test.h"
+#include "sys/folder_for_test.h"
 
 namespace memdecay {
 namespace {
@@ -61,12 +60,6 @@ TEST(Evaluation, ARowTellsWhatWasRecalled) {
 
 class EvaluationFilesTest : public testing::Test {
  protected:
-  EvaluationFilesTest() {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  ~EvaluationFilesTest() override { std::filesystem::remove_all(folder_); }
-
   /// A session that fails when it is read: the model has no chat template.
   static ChainedSession unreadable(const std::string& id) {
     ChainedSession session;
@@ -75,15 +68,15 @@ class EvaluationFilesTest : public testing::Test {
     return session;
   }
   Status evaluate(const EvaluationTask& task) {
-    ResultsFile results = ResultsFile::open(folder_ + "/results.json").value();
-    ScoresFile scores = ScoresFile::open(folder_ + "/scores.jsonl").value();
+    ResultsFile results = ResultsFile::open(folder_.path("results.json")).value();
+    ScoresFile scores = ScoresFile::open(folder_.path("scores.jsonl")).value();
     const Status status =
         evaluate_data_set(*engine_, task, {results, scores}, [](std::size_t, double) {});
     rows_ = results.json().at("rows");
     return status;
   }
 
-  const std::string folder_ = testing::TempDir() + "memdecay_evaluation";
+  const FolderForTest folder_;
   const ModelFile file_{"llama"};
   const std::unique_ptr<Engine> engine_ = file_.engine();
   nlohmann::ordered_json rows_;
@@ -94,7 +87,7 @@ TEST_F(EvaluationFilesTest, WhatWasScoredIsNotMeasuredAgain) {
   const ChainedSession known = unreadable("known");
   const ChainedSession unknown = unreadable("unknown");
   {
-    ScoresFile kept = ScoresFile::open(folder_ + "/scores.jsonl").value();
+    ScoresFile kept = ScoresFile::open(folder_.path("scores.jsonl")).value();
     const std::string name = fmt::format("known@{:016x}", text_hash("{\"messages\":[]}", 1));
     ASSERT_TRUE(kept.add({"m", "lru", "fp16", "50%", "d", ""}, name, scores(100, 200, 1.0)).ok());
   }

@@ -59,9 +59,9 @@ Status Lockstep::shrink(std::size_t memory, std::uint64_t bytes) {
 }
 
 Status Lockstep::play(std::span<const TokenId> tokens, const PromptLabels& labels,
-                      std::span<const std::uint8_t> judged, int chunk, const OnToken& on_token,
-                      const OnPass& on_pass) {
-  MEMDECAY_CHECK(judged.size() == tokens.size() && chunk > 0);
+                      std::span<const std::uint8_t> judged, const PassTokens& most,
+                      const OnToken& on_token, const OnPass& on_pass) {
+  MEMDECAY_CHECK(judged.size() == tokens.size() && most.read > 0 && most.written > 0);
   for (Session* session : pointers_) engine_.label(*session, labels);
   // The logits of token i are judged by token i + 1.
   const auto wanted = [&](std::size_t i) { return i + 1 < tokens.size() && judged[i + 1] != 0; };
@@ -74,9 +74,8 @@ Status Lockstep::play(std::span<const TokenId> tokens, const PromptLabels& label
         MEMDECAY_RETURN_IF_ERROR(engine_.begin_turn(*session, turn_end - begin).status());
     }
     std::size_t end = begin + 1;
-    while (end < tokens.size() && end - begin < static_cast<std::size_t>(chunk) &&
-           wanted(end) == wanted(begin))
-      ++end;
+    const auto chunk = static_cast<std::size_t>(wanted(begin) ? most.written : most.read);
+    while (end < tokens.size() && end - begin < chunk && wanted(end) == wanted(begin)) ++end;
     const TokenId next = end < tokens.size() ? tokens[end] : -1;
     MEMDECAY_RETURN_IF_ERROR(
         play_run(tokens.subspan(begin, end - begin), next, wanted(begin), on_token));

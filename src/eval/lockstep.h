@@ -26,6 +26,14 @@ struct ComparedToken {
   std::span<const float> logits;
 };
 
+/// Most tokens of a memory in one pass, so that eviction has its say as often. Evidence is taken of
+/// a pass's last query, so what the assistant writes goes in small ones: it would be written token
+/// by token.
+struct PassTokens {
+  int read = 32;
+  int written = 4;
+};
+
 class Lockstep {
  public:
   using OnToken = std::function<void(const ComparedToken&)>;
@@ -41,10 +49,9 @@ class Lockstep {
   Result<std::unique_ptr<Lockstep>> fork(std::size_t tokens) const;
 
   /// Plays labelled tokens behind those that were played, labels of all of them; `judged` is
-  /// [tokens]: 1 where the assistant wrote the token. Passes hold at most `chunk` tokens a memory,
-  /// so that eviction has its say as often.
+  /// [tokens]: 1 where the assistant wrote the token.
   Status play(std::span<const TokenId> tokens, const PromptLabels& labels,
-              std::span<const std::uint8_t> judged, int chunk, const OnToken& on_token,
+              std::span<const std::uint8_t> judged, const PassTokens& most, const OnToken& on_token,
               const OnPass& on_pass);
 
   /// Evicts once, for memories that do only when they are asked: Engine::shrink().

@@ -33,14 +33,11 @@ class LockstepTest : public testing::Test {
     judged_.assign(kTokens, 0);
     for (int i = 0; i < kTokens; ++i) judged_[static_cast<std::size_t>(i)] = i % 50 >= 30 ? 1 : 0;
   }
-  SessionOptions memory(const char* policy, KvForms forms, std::uint64_t pages) const {
+  SessionOptions memory(const char* policy, KvForms forms, int pages) const {
     SessionOptions options;
     options.policy = policy;
     options.kv_forms = forms;
-    if (pages > 0) {
-      options.budget_bytes =
-          pages * PagePool::stride_bytes_for(engine_->cache().groups()[0].layout);
-    }
+    if (pages > 0) options.budget_bytes = file_.bytes_of_pages(pages);
     return options;
   }
   struct Seen {
@@ -52,7 +49,7 @@ class LockstepTest : public testing::Test {
     std::vector<Seen> seen(memories.size());
     const auto tokens = random_prompt(kTokens, 3);
     const Status status = lockstep->play(
-        tokens, plain_labels(), judged_, 16,
+        tokens, plain_labels(), judged_, {16, 16},
         [&](const ComparedToken& token) {
           Seen& one = seen[token.memory];
           EXPECT_TRUE(one.positions.insert(token.position).second);
@@ -102,7 +99,7 @@ TEST_F(LockstepTest, AfterTheFactAMemoryIsTheReferenceUntilItShrinks) {
   Position shrunk_at = 0;
   double before = 0, after = 0;
   const Status status = lockstep->play(
-      tokens, plain_labels(), judged_, 16,
+      tokens, plain_labels(), judged_, {16, 16},
       [&](const ComparedToken& token) {
         double& difference = shrunk_at == 0 ? before : after;
         for (std::size_t i = 0; i < token.logits.size(); ++i)
@@ -120,12 +117,40 @@ TEST_F(LockstepTest, AfterTheFactAMemoryIsTheReferenceUntilItShrinks) {
   EXPECT_GT(after, 10 * before);
 }
 
+TEST_F(LockstepTest, AForkPlaysOnWithoutTheOriginal) {
+  const auto tokens = random_prompt(kTokens, 3);
+  const std::vector<SessionOptions> memories = {memory("window", KvForms::kF16, 14)};
+  const auto play_rest = [&](Lockstep& lockstep, std::size_t from) {
+    std::vector<float> last;
+    const Status status = lockstep.play(
+        std::span(tokens).subspan(from), plain_labels(), std::span(judged_).subspan(from), {16, 4},
+        [&](const ComparedToken& token) { last.assign(token.logits.begin(), token.logits.end()); },
+        [] { return Status(); });
+    EXPECT_TRUE(status.ok()) << status.message();
+    return last;
+  };
+  const auto lockstep = Lockstep::open(*engine_, memories).value();
+  const std::size_t half = kTokens / 2;
+  EXPECT_TRUE(lockstep
+                  ->play(
+                      std::span(tokens).first(half), plain_labels(), std::span(judged_).first(half),
+                      {16, 4}, [](const ComparedToken&) {}, [] { return Status(); })
+                  .ok());
+  const auto shorter = lockstep->fork(half - 40);
+  ASSERT_TRUE(shorter.ok()) << shorter.status().message();
+  EXPECT_EQ((*shorter)->session(0).tokens().size(), half - 40);
+  const std::vector<float> of_fork = play_rest(*lockstep->fork(half).value(), half);
+  EXPECT_EQ(lockstep->session(0).tokens().size(), half);
+  EXPECT_EQ(play_rest(*lockstep, half), of_fork) << "the fork has left no trace";
+}
+
 TEST_F(LockstepTest, ABudgetThatCannotHoldItsNewestPagesIsRefused) {
   const std::vector<SessionOptions> memories = {memory("window", KvForms::kF16, 3)};
   const auto lockstep = Lockstep::open(*engine_, memories).value();
   const auto tokens = random_prompt(kTokens, 3);
   const Status status = lockstep->play(
-      tokens, plain_labels(), judged_, 24, [](const ComparedToken&) {}, [] { return Status(); });
+      tokens, plain_labels(), judged_, {24, 24}, [](const ComparedToken&) {},
+      [] { return Status(); });
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   const std::string own = "the KV budget of " + format_bytes(memories[0].budget_bytes) + " is full";
   EXPECT_NE(status.message().find(own), std::string::npos) << status.message();

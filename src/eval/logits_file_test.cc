@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <random>
 
-#include "eval/metrics/log_probs.h"
+#include "core/log_softmax.h"
+#include "sys/folder_for_test.h"
+#include "sys/whole_file.h"
 
 namespace memdecay {
 namespace {
@@ -19,10 +19,6 @@ constexpr std::size_t kRecordBytes = 2 * (12 + 4);
 
 class LogitsFileTest : public testing::Test {
  protected:
-  LogitsFileTest()
-      : path_(testing::TempDir() + "memdecay_logits_" + std::to_string(std::random_device()())) {}
-  ~LogitsFileTest() override { std::remove(path_.c_str()); }
-
   static LogitsFileHeader header() {
     LogitsFileHeader header;
     header.context = kContext;
@@ -42,12 +38,11 @@ class LogitsFileTest : public testing::Test {
     for (int i = 0; i < kChunks * header().scored_per_chunk(); ++i)
       EXPECT_TRUE(writer.append(logits(i)).ok());
     EXPECT_TRUE(writer.close().ok());
-    std::ifstream stream(path_, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(stream), {});
+    return read_file(path_).value();
   }
   /// What open() and reading to the end say; the empty string when all is well.
   std::string verdict(const std::string& bytes) {
-    std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
+    folder_.write("logits", bytes);
     auto reader = LogitsFileReader::open(path_);
     if (!reader.ok()) return reader.status().message();
     std::vector<float> log_probs(static_cast<std::size_t>(reader->header().vocab_size));
@@ -62,7 +57,8 @@ class LogitsFileTest : public testing::Test {
     std::memcpy(bytes.data() + at, &number, sizeof number);
     return bytes;
   }
-  std::string path_;
+  const FolderForTest folder_;
+  const std::string path_ = folder_.path("logits");
 };
 
 TEST_F(LogitsFileTest, WhatIsWrittenIsRead) {

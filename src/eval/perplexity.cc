@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/log_softmax.h"
 #include "eval/logits_file.h"
 #include "eval/metrics/divergence.h"
 #include "eval/metrics/log_probs.h"

@@ -3,21 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdio>
-#include <fstream>
 
+#include "core/log_softmax.h"
 #include "engine/model_file_for_test.h"
-#include "eval/metrics/log_probs.h"
 #include "eval/speed.h"
+#include "sys/folder_for_test.h"
 
 namespace memdecay {
 namespace {
 
 class PerplexityTest : public testing::Test {
  protected:
-  PerplexityTest() : saved_(file_.path() + ".logits"), engine_(file_.engine()) {}
-  ~PerplexityTest() override { std::remove(saved_.c_str()); }
-
   PerplexityOptions options(int context) const {
     PerplexityOptions options;
     options.context = context;
@@ -30,9 +26,10 @@ class PerplexityTest : public testing::Test {
     return result.status().message();
   }
 
+  const FolderForTest folder_;
+  const std::string saved_ = folder_.path("saved.logits");
   ModelFile file_{"qwen2"};
-  std::string saved_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Engine> engine_ = file_.engine();
   std::vector<TokenId> text_ = random_prompt(101, 4);
 };
 
@@ -109,7 +106,7 @@ TEST_F(PerplexityTest, WhatCannotBeMeasuredIsRefusedInWords) {
   EXPECT_EQ(refusal(options(3)), "a chunk needs at least 4 tokens");
   EXPECT_EQ(refusal(options(102)), "the text has 101 tokens, but one chunk needs 102");
   PerplexityOptions both = options(20);
-  std::ofstream(saved_) << "x";
+  folder_.write("saved.logits", "x");
   both.base_file = both.save_file = saved_;
   EXPECT_NE(refusal(both).find("overwritten"), std::string::npos);
   both.save_file.clear();

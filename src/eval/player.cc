@@ -1,11 +1,11 @@
 #include "eval/player.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <utility>
 
 #include "core/steady_clock.h"
+#include "engine/extend_without_logits.h"
 #include "engine/memory/prompt_labels.h"
 #include "engine/prompt_miss.h"
 #include "engine/replay.h"
@@ -78,11 +78,6 @@ Result<Prompt> Player::render(std::size_t messages, bool add_generation_prompt) 
   return prompt;
 }
 
-Status Player::extend(std::span<const TokenId> tokens) {
-  return engine_.extend(*session_, tokens, std::numeric_limits<int>::max(),
-                        [](int, std::span<const float>) {});
-}
-
 Status Player::force(std::size_t answer, PlayedTurn& turn) {
   MEMDECAY_ASSIGN_OR_RETURN(const Prompt input, render(answer, true));
   MEMDECAY_ASSIGN_OR_RETURN(const Prompt whole, render(answer + 1, false));
@@ -104,11 +99,13 @@ Status Player::force(std::size_t answer, PlayedTurn& turn) {
   turn.reused_tokens = static_cast<int>(std::min(held, input_end)) - turn.recomputed_tokens;
   turn.new_tokens = static_cast<int>(input_end - std::min(held, input_end));
   turn.computed_tokens = static_cast<int>(tokens.size() - held) + turn.recomputed_tokens;
-  if (held < input_end) MEMDECAY_RETURN_IF_ERROR(extend(tokens.subspan(held, input_end - held)));
+  if (held < input_end)
+    MEMDECAY_RETURN_IF_ERROR(
+        extend_without_logits(engine_, *session_, tokens.subspan(held, input_end - held)));
   turn.prompt_ns = steady_now_ns() - begin;
   for (std::size_t i = std::max(held, input_end); i < tokens.size(); ++i) {
     const std::int64_t step = steady_now_ns();
-    MEMDECAY_RETURN_IF_ERROR(extend(tokens.subspan(i, 1)));
+    MEMDECAY_RETURN_IF_ERROR(extend_without_logits(engine_, *session_, tokens.subspan(i, 1)));
     turn.step_ns.push_back(steady_now_ns() - step);
   }
   turn.generated_tokens = static_cast<int>(turn.step_ns.size());

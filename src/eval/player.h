@@ -73,7 +73,6 @@ class Player {
   Result<Prompt> render(std::size_t messages, bool add_generation_prompt) const;
   Status force(std::size_t answer, PlayedTurn& turn);
   Status generate(std::size_t answer, PlayedTurn& turn);
-  Status extend(std::span<const TokenId> tokens);
 
   Engine& engine_;
   PlayOptions options_;

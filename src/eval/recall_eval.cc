@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
+#include "core/log_softmax.h"
 #include "eval/cell_memories.h"
 #include "eval/lockstep.h"
-#include "eval/metrics/log_probs.h"
 #include "eval/read_session.h"
 #include "eval/runs/template_fit.h"
 #include "policy/region.h"
@@ -87,8 +87,8 @@ class AnswerScore {
 class FactPlay {
  public:
   FactPlay(Engine& engine, const ProbedSession& probed, const ReadSession& read,
-           std::span<std::vector<ProbeScore>> scores, int chunk)
-      : engine_(engine), probed_(probed), read_(read), scores_(scores), chunk_(chunk) {}
+           std::span<std::vector<ProbeScore>> scores, const PassTokens& most)
+      : engine_(engine), probed_(probed), read_(read), scores_(scores), most_(most) {}
 
   Status run(std::span<const SessionOptions> memories,
              const std::function<void(double)>& on_progress) {
@@ -115,7 +115,7 @@ class FactPlay {
     const auto judged = std::span(read_.judged).subspan(played_, end - played_);
     played_ = end;
     return lockstep_->play(
-        tokens, read_.labels, judged, chunk_, [](const ComparedToken&) {}, [] { return Status(); });
+        tokens, read_.labels, judged, most_, [](const ComparedToken&) {}, [] { return Status(); });
   }
 
   Status ask(const RecallProbe& probe) {
@@ -125,7 +125,7 @@ class FactPlay {
     MEMDECAY_ASSIGN_OR_RETURN(const auto fork, lockstep_->fork(question.common));
     std::vector<AnswerScore> answers(scores_.size());
     MEMDECAY_RETURN_IF_ERROR(fork->play(
-        question.tokens, question.labels, question.judged, chunk_,
+        question.tokens, question.labels, question.judged, most_,
         [&](const ComparedToken& token) { answers[token.memory].add(token); },
         [] { return Status(); }));
     for (std::size_t i = 0; i < scores_.size(); ++i) {
@@ -145,7 +145,7 @@ class FactPlay {
   const ProbedSession& probed_;
   const ReadSession& read_;
   std::span<std::vector<ProbeScore>> scores_;
-  int chunk_;
+  PassTokens most_;
   std::unique_ptr<Lockstep> lockstep_;
   std::size_t played_ = 0;
 };
@@ -184,7 +184,7 @@ Result<std::vector<std::vector<ProbeScore>>> ask_for_facts(
   for (std::size_t begin = 0; begin < asked.size(); begin += group) {
     const std::size_t count = std::min(group, asked.size() - begin);
     std::vector<std::vector<ProbeScore>> of_group(count);
-    FactPlay play(engine, probed, read, of_group, options.chunk_tokens);
+    FactPlay play(engine, probed, read, of_group, options.pass_tokens);
     const Status status = play.run(std::span(memories).subspan(begin, count), [&](double share) {
       const double done = static_cast<double>(begin) + share * static_cast<double>(count);
       on_progress(done / static_cast<double>(asked.size()));

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "eval/lockstep.h"
 #include "eval/memory_cell.h"
 #include "eval/metrics/recall_scores.h"
 #include "eval/runs/chained_session.h"
@@ -23,7 +24,7 @@ namespace memdecay {
 
 struct RecallOptions {
   int cells_at_once = 6;
-  int chunk_tokens = 32;
+  PassTokens pass_tokens;
   double label_noise = 0;
   std::uint64_t seed = 1;
 };

@@ -1,9 +1,9 @@
 #include "eval/session_eval.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
+#include "engine/extend_without_logits.h"
 #include "eval/cell_memories.h"
 #include "eval/lockstep.h"
 #include "eval/metrics/future_errors.h"
@@ -57,9 +57,8 @@ Status record_future(Engine& engine, const ReadSession& read, FutureErrors& futu
     const std::size_t most = read.judged[begin] != 0 ? 4 : 64;
     while (end < tokens.size() && end - begin < most && read.judged[end] == read.judged[begin])
       ++end;
-    MEMDECAY_RETURN_IF_ERROR(engine.extend(*session, tokens.subspan(begin, end - begin),
-                                           std::numeric_limits<int>::max(),
-                                           [](int, std::span<const float>) {}));
+    MEMDECAY_RETURN_IF_ERROR(
+        extend_without_logits(engine, *session, tokens.subspan(begin, end - begin)));
   }
   return Status();
 }
@@ -153,7 +152,7 @@ Status evaluate_group(Engine& engine, const ReadSession& read, std::span<const M
       one.add_piece(piece.part, span, read.episode[static_cast<std::size_t>(span.begin)]);
   }
   MEMDECAY_RETURN_IF_ERROR(lockstep->play(
-      read.prompt.tokens, read.labels, read.judged, options.chunk_tokens,
+      read.prompt.tokens, read.labels, read.judged, options.pass_tokens,
       [&](const ComparedToken& token) {
         if (!watch.scores(token.position)) return;
         metrics[token.memory].add(token.position,
@@ -181,7 +180,7 @@ Status evaluate_group(Engine& engine, const ReadSession& read, std::span<const M
 Status add_recall(Engine& engine, const ChainedSession& session, std::span<const MemoryCell> cells,
                   const SessionEvalOptions& options, const std::function<void(double)>& on_progress,
                   std::span<CellScores> scores) {
-  const RecallOptions recall{options.cells_at_once, options.chunk_tokens, options.label_noise,
+  const RecallOptions recall{options.cells_at_once, options.pass_tokens, options.label_noise,
                              options.seed};
   MEMDECAY_ASSIGN_OR_RETURN(std::vector<std::vector<ProbeScore>> probes,
                             ask_for_facts(engine, session, cells, recall, on_progress));

@@ -15,14 +15,15 @@
 
 #include "engine/engine.h"
 #include "eval/cell_scores.h"
+#include "eval/lockstep.h"
 #include "eval/memory_cell.h"
 #include "eval/runs/chained_session.h"
 
 namespace memdecay {
 
 struct SessionEvalOptions {
-  int cells_at_once = 6;   ///< sessions beside the reference in one pass
-  int chunk_tokens = 32;   ///< a memory's tokens in one pass
+  int cells_at_once = 6;  ///< sessions beside the reference in one pass
+  PassTokens pass_tokens;
   double label_noise = 0;  ///< share of region spans that are wrong
   /// Nothing is evicted while the first three quarters of a session are played; then each cell
   /// evicts once, to its share of what is held, and the rest is scored. Else streaming.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "core/slot_of.h"
 
 namespace memdecay {
 namespace {
@@ -12,9 +13,7 @@ constexpr Position kSinkTokens = 4;
 }  // namespace
 
 void UseRecorder::track(const PageMeta& page) {
-  if (page.id.index() >= lives_.size())
-    lives_.resize(std::max(page.id.index() + 1, 2 * lives_.size()));
-  Life& life = lives_[page.id.index()];
+  Life& life = slot_of(lives_, page.id.index());
   if (!life.tracked) life.last_use = page.born_step;
   life.tracked = true;
   life.meta = page;

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,18 +17,16 @@
 
 #include "core/check.h"
 #include "kv/kv_cache.h"
+#include "kv/random_walk.h"
 #include "kv/reference_sequence.h"
 #include "kv/take_for_test.h"
 
 namespace memdecay {
 
-class ReferenceCache {
+class ReferenceCache final : public RandomWalk {
  public:
-  /// Gives a number in [0, bound). REQUIRES of it: bound >= 1.
-  using Choose = std::function<std::uint32_t(std::uint32_t bound)>;
-
   struct Counts {
-    std::uint64_t steps = 0, refused = 0, cuts_refused = 0, forks = 0, copies = 0;
+    std::uint64_t refused = 0, cuts_refused = 0, forks = 0, copies = 0;
     std::uint64_t dropped = 0, replaced = 0, packed = 0, adopted = 0;
   };
 
@@ -38,17 +35,7 @@ class ReferenceCache {
     empty_bytes_ = cache_->budget().current_bytes();
   }
 
-  /// One operation; empty when all is well, else what happened and what is wrong.
-  std::string step(const Choose& choose) {
-    ++counts_.steps;
-    std::string trouble = perform(choose);
-    if (trouble.empty()) trouble = compare();
-    return trouble.empty() ? trouble
-                           : fmt::format("step {}, {}: {}", counts_.steps, done_, trouble);
-  }
-
-  /// Closes everything; nothing may be left.
-  std::string finish() {
+  std::string finish() override {
     while (!sequences_.empty()) close(0);
     ballast_.release();
     if (const Status status = cache_->validate(); !status.ok()) return status.message();
@@ -76,7 +63,7 @@ class ReferenceCache {
   static LayerGroupId group_id(std::size_t g) { return LayerGroupId(static_cast<std::int32_t>(g)); }
   static std::uint32_t bound(std::size_t n) { return static_cast<std::uint32_t>(n); }
 
-  std::string perform(const Choose& choose) {
+  std::string perform(const Choose& choose) override {
     const std::uint32_t kind = choose(24);
     if (sequences_.empty() || (kind == 0 && sequences_.size() < kMostSequences)) return create();
     const std::size_t which = choose(bound(sequences_.size()));
@@ -230,7 +217,7 @@ class ReferenceCache {
     return {};
   }
 
-  std::string compare() const {
+  std::string compare() override {
     for (std::size_t i = 0; i < sequences_.size(); ++i) {
       const std::string trouble = sequences_[i].compare();
       if (!trouble.empty()) return fmt::format("sequence {}, {}", i, trouble);
@@ -242,7 +229,6 @@ class ReferenceCache {
   std::unique_ptr<KvCache> cache_;
   BudgetReservation ballast_;
   std::vector<ReferenceSequence> sequences_;
-  std::string done_;
   std::uint64_t empty_bytes_ = 0;
   Counts counts_;
 };

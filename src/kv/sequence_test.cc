@@ -1,7 +1,6 @@
 #include "kv/sequence.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <utility>
@@ -10,13 +9,7 @@
 #include "core/units.h"
 #include "kv/kv_cache.h"
 #include "kv/take_for_test.h"
-
-// A sanitizer's allocator needs new memory at any time, so it is never denied there.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define MEMDECAY_SANITIZED
-#endif
-#endif
+#include "sys/memory_denied_for_test.h"
 
 namespace memdecay {
 namespace {
@@ -227,26 +220,22 @@ TEST(Sequence, ARecordThatFindsNoRoomIsNull) {
   EXPECT_NE(cache->try_create_sequence(), nullptr);
 }
 
-#ifndef MEMDECAY_SANITIZED
 TEST(Sequence, ASystemWithoutMemoryRefusesTheWholeAppend) {
+  if (!MemoryDenied::kPossible) GTEST_SKIP() << "a sanitizer needs memory";
   const auto cache = make_cache({.groups = {group(0), group(40)}});
   auto sequence = cache->try_create_sequence();
   ASSERT_TRUE(sequence->try_append(10));
   const Snapshot before = snapshot(*cache, *sequence);
   const std::uint64_t bytes = cache->budget().current_bytes();
-  rlimit limit{};
-  ASSERT_EQ(getrlimit(RLIMIT_DATA, &limit), 0);
-  const rlimit none{4096, limit.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_DATA, &none), 0);
+  std::optional<MemoryDenied> denied(std::in_place);
   const Room room = sequence->try_append(100000);
-  ASSERT_EQ(setrlimit(RLIMIT_DATA, &limit), 0);
+  denied.reset();
   EXPECT_EQ(room.refusal, Room::Refusal::kSystem);
   EXPECT_EQ(snapshot(*cache, *sequence), before);
   EXPECT_EQ(cache->budget().current_bytes(), bytes);
   EXPECT_TRUE(cache->validate().ok());
   EXPECT_TRUE(sequence->try_append(100000));
 }
-#endif
 
 TEST(Sequence, ABigPromptThenManyForksCostsTablesOnly) {
   const auto cache = make_cache({.groups = {group(0)}});

@@ -18,9 +18,12 @@ double survival_for_decay(double initial, double decay, double threshold) {
   return std::log(initial / threshold) / decay;
 }
 
+double access_bonus(std::int64_t accesses) {
+  return 0.1 * std::log1p(static_cast<double>(accesses));
+}
+
 double classic_score(double initial, double decay, double age_steps, std::int64_t accesses) {
-  return initial * std::exp(-decay * age_steps) *
-         (1 + 0.1 * std::log1p(static_cast<double>(accesses)));
+  return initial * std::exp(-decay * age_steps) * (1 + access_bonus(accesses));
 }
 
 }  // namespace memdecay

@@ -17,7 +17,9 @@ double decay_for_survival(double initial, double survival_steps,
                           double threshold = kDecayThreshold);
 /// The inverse; infinite for decay 0. REQUIRES: initial > threshold > 0, decay >= 0.
 double survival_for_decay(double initial, double decay, double threshold = kDecayThreshold);
-/// initial * exp(-decay * age) * (1 + 0.1 * ln(1 + accesses)): the classic score (A3).
+/// What accesses add to the classic score: 0.1 * ln(1 + accesses) of it.
+double access_bonus(std::int64_t accesses);
+/// initial * exp(-decay * age) * (1 + access_bonus): the classic score (A3).
 double classic_score(double initial, double decay, double age_steps, std::int64_t accesses);
 
 }  // namespace memdecay

@@ -1,34 +1,39 @@
-// What policies that keep a number for each page share.
-//
-// for_each_access: which pages of a batch of attention mass were accessed: got more than the
-// uniform share of their tokens among the tracked pages of the batch. O(pages of the batch), no
-// allocation.
+// What policies that keep a number for each page share. O(pages of the batch), no allocation.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "core/slot_of.h"
 #include "policy/evidence.h"
 #include "policy/page_book.h"
 
 namespace memdecay {
 
+/// The tracked pages of a batch of that kind, each with its value.
+template <typename Visit>
+void for_each_value(const PageBook& book, const EvidenceBatch& batch, EvidenceKind kind,
+                    Visit visit) {
+  if (batch.kind != kind) return;
+  for (const PageEvidence& evidence : batch.pages)
+    if (book.tracked(evidence.page)) visit(evidence.page, static_cast<double>(evidence.value));
+}
+
+/// The pages of a batch of attention mass that were accessed: that got more than the uniform share
+/// of their tokens among the tracked pages of the batch.
 template <typename Accessed>
 void for_each_access(const PageBook& book, const EvidenceBatch& batch, Accessed accessed) {
-  if (batch.kind != EvidenceKind::kAttentionMass) return;
-  std::int64_t tokens = 0;
-  double mass = 0;
-  for (const PageEvidence& evidence : batch.pages) {
-    if (!book.tracked(evidence.page)) continue;
-    tokens += book.meta(evidence.page).tokens;
-    mass += static_cast<double>(evidence.value);
-  }
-  for (const PageEvidence& evidence : batch.pages) {
-    if (!book.tracked(evidence.page)) continue;
-    const double uniform = mass * book.meta(evidence.page).tokens / static_cast<double>(tokens);
-    if (static_cast<double>(evidence.value) > uniform) accessed(evidence.page);
-  }
+  constexpr EvidenceKind kMass = EvidenceKind::kAttentionMass;
+  std::int64_t all_tokens = 0;
+  double all_mass = 0;
+  for_each_value(book, batch, kMass, [&](TrackedPageId page, double mass) {
+    all_tokens += book.meta(page).tokens;
+    all_mass += mass;
+  });
+  for_each_value(book, batch, kMass, [&](TrackedPageId page, double mass) {
+    const double uniform = all_mass * book.meta(page).tokens / static_cast<double>(all_tokens);
+    if (mass > uniform) accessed(page);
+  });
 }
 
 /// How much of the page it came from a packed page's part is. REQUIRES: that one is tracked.
@@ -36,13 +41,17 @@ inline double share_of(const PageBook& book, const PackedPart& part) {
   return static_cast<double>(part.tokens) / book.meta(part.from).tokens;
 }
 
-/// values[page], growing by doubling.
-template <typename T>
-T& page_slot(std::vector<T>& values, TrackedPageId page) {
-  if (page.index() >= values.size()) {
-    values.resize(std::max(page.index() + 1, 2 * values.size()));
-  }
-  return values[page.index()];
+/// A packed page's number where numbers add up: each part brings its share of its page's.
+inline double inherited_sum(const std::vector<double>& values, const PageBook& book,
+                            const PackedPage& page) {
+  double sum = 0;
+  for (const PackedPart& part : page.parts) sum += values[part.from.index()] * share_of(book, part);
+  return sum;
+}
+
+/// How much of the packed page a part is.
+inline double share_in(const PackedPage& page, const PackedPart& part) {
+  return static_cast<double>(part.tokens) / page.meta.tokens;
 }
 
 }  // namespace memdecay

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "core/slot_of.h"
 
 namespace memdecay {
 namespace {
@@ -15,9 +16,7 @@ constexpr std::int32_t kMostNumbers = 1 << 28;
 template <typename T>
 T& grown_at(std::vector<T>& values, std::int32_t index) {
   MEMDECAY_CHECK(index >= 0 && index < kMostNumbers);
-  const auto at = static_cast<std::size_t>(index);
-  if (at >= values.size()) values.resize(std::max(at + 1, 2 * values.size()));
-  return values[at];
+  return slot_of(values, static_cast<std::size_t>(index));
 }
 
 }  // namespace

@@ -5,29 +5,22 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "sys/folder_for_test.h"
 
 namespace memdecay {
 namespace {
 
 class MappedFileTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "/mapped_file_XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string path(const std::string& name) const { return folder_.path(name); }
   std::string write(const std::string& name, const std::string& content) const {
-    std::ofstream(path(name), std::ios::binary) << content;
-    return path(name);
+    return folder_.write(name, content);
   }
 
-  std::string folder_;
+  const FolderForTest folder_;
 };
 
 std::string text(std::span<const std::byte> bytes) {
@@ -63,9 +56,9 @@ TEST_F(MappedFileTest, SaysWhatIsWrong) {
   EXPECT_EQ(failure.code(), StatusCode::kNotFound);
   EXPECT_EQ(failure.message(), "there is no file " + path("missing"));
 
-  failure = MappedFile::open(folder_).status();
+  failure = MappedFile::open(folder_.path()).status();
   EXPECT_EQ(failure.code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(failure.message(), folder_ + " is a directory, not a file");
+  EXPECT_EQ(failure.message(), folder_.path() + " is a directory, not a file");
 
   failure = MappedFile::open(write("empty", "")).status();
   EXPECT_EQ(failure.code(), StatusCode::kInvalidArgument);
@@ -101,7 +94,6 @@ TEST_F(MappedFileTest, DropLowersResidenceAndKeepsTheBytes) {
   const auto file = MappedFile::open(write("big", std::string(pages * page, 'q')));
   ASSERT_TRUE(file.ok());
   file->advise_sequential();
-  file->will_need(file->bytes().subspan(3, 10 * page));
   const auto count_q = [&] {
     return std::count(file->bytes().begin(), file->bytes().end(), std::byte{'q'});
   };

@@ -1,19 +1,14 @@
 #include "sys/memory.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
 
-// A sanitizer's allocator needs new memory at any time, so it is never denied there.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define MEMDECAY_SANITIZED
-#endif
-#endif
+#include "sys/memory_denied_for_test.h"
 
 namespace memdecay {
 namespace {
@@ -94,21 +89,17 @@ TEST(AnonymousMemory, ReservedMemoryOpensPieceByPiece) {
   EXPECT_TRUE(memory->make_accessible(0, 0).ok());
 }
 
-#ifndef MEMDECAY_SANITIZED
 TEST(AnonymousMemory, ASystemThatSaysNoIsAStatus) {
+  if (!MemoryDenied::kPossible) GTEST_SKIP() << "a sanitizer needs memory";
   auto memory = AnonymousMemory::reserve(std::size_t{64} << 20);
   ASSERT_TRUE(memory.ok());
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_DATA, &before), 0);
-  const rlimit none{4096, before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_DATA, &none), 0);
+  std::optional<MemoryDenied> denied(std::in_place);
   const Status status = memory->make_accessible(0, memory->size());
-  ASSERT_EQ(setrlimit(RLIMIT_DATA, &before), 0);
+  denied.reset();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   ASSERT_TRUE(memory->make_accessible(0, memory->size()).ok());
   memory->data()[memory->size() - 1] = std::byte{1};
 }
-#endif
 
 TEST(AnonymousMemoryDeathTest, OffsetsOutsideAreBugs) {
   auto memory = AnonymousMemory::allocate(100);

@@ -1,9 +1,10 @@
 """`eval`: recorded runs in, rows and a report out; what was measured is kept and never measured twice."""
 
 import json
+import re
 
 import pytest
-from program import fails, memdecay, succeeds
+from program import fails, memdecay, misused, succeeds
 
 pytestmark = pytest.mark.model("smollm2")
 
@@ -39,6 +40,13 @@ def test_every_cell_has_a_row_with_intervals(measured):
         assert row["mean_kl"]["n"] > 0 and row["sessions"] == 1
     assert "memdecay" in ended.out and "left" in ended.err
     assert "<svg" in (out / "report.html").read_text()
+    assert sorted(path.name for path in out.iterdir()) == ["report.html", "results.json", "scores.jsonl"], "nothing half written"
+
+
+def test_how_far_it_is_is_a_line_at_a_time(measured):
+    said = [line for line in measured[1].err.splitlines() if ", session " in line]
+    assert said and all(re.fullmatch(r"\S+, session 1 of 1: \d+ %(, \d+:\d\d left)?", line) for line in said), said
+    assert said[-1].endswith(": 100 %")
 
 
 def test_a_memory_that_forgets_nothing_knows_what_the_full_cache_knows(measured):
@@ -108,3 +116,40 @@ def test_runs_that_are_no_runs_are_said(tmp_path):
     (tmp_path / "empty").mkdir()
     assert "empty" in fails("eval", tmp_path / "empty", "-m", "smollm2", "--out", tmp_path / "out")
     assert "quick" in succeeds("eval", "--help")
+
+
+def test_notes_are_told_once(shop_runs, tmp_path):
+    """What is left out is a note; a question that finds no conversation too."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    (folder / "shop.json").write_text(shop_runs.read_text())
+    (folder / "LICENSE").write_text("as you like")
+    (folder / "answers.json").write_text(json.dumps({"id": "q-1", "ground_truth": ["x"], "source": "nowhere"}))
+    for command in (["eval"], ["calibrate", "decay"]):
+        ended = memdecay(*command, folder, "-m", "smollm2", "--out", tmp_path / "out", "--min-tokens", "9000", "--max-tokens", "9000")
+        notes = [line for line in ended.err.splitlines() if line.startswith("note: ") and "left out" in line]
+        assert len(notes) == 2 and "LICENSE" in notes[0] and "q-1" in notes[1], ended
+        assert ended.status == 1 and "--min-tokens" in ended.err.splitlines()[-1]
+
+
+def test_sessions_beyond_the_context_are_none(shop_runs, tmp_path):
+    assert "that a context of 199 holds" in evaluate(shop_runs, tmp_path, "-c", 199).err
+
+
+def test_a_folder_that_cannot_be_made(shop_runs, tmp_path):
+    (tmp_path / "file").touch()
+    says = f'the folder "{tmp_path}/file/out" cannot be made: Not a directory'
+    for command in (["eval"], ["calibrate", "decay"]):
+        assert says in fails(*command, shop_runs, "-m", "smollm2", "--out", tmp_path / "file" / "out", "--min-tokens", "200",
+                             "--max-tokens", "1500")
+
+
+def test_a_list_leaves_the_next_word_alone(tmp_path):
+    assert "nowhere" in fails("eval", "-m", "smollm2", "--policy", "lru,window", tmp_path / "nowhere")
+    assert "RUNS" in misused("eval", "-m", "smollm2", "--policy", "lru")
+
+
+@pytest.mark.parametrize("words", [["--sessions", "0"], ["--min-tokens", "0"], ["--max-tokens", "x"], ["--split", "half"],
+                                   ["--eviction", "before"], ["--cells-at-once", "65"], ["--label-noise", "2"]], ids=" ".join)
+def test_wrong_usage(words):
+    misused("eval", "runs.json", *words)

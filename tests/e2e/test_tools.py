@@ -112,13 +112,13 @@ def test_perplexity_tells_how_far_it_is():
     process = start(*words, "-c", "16", "--chunks", "2", stdout=subprocess.PIPE, stderr=theirs)
     assert b"chunk 2 of" not in process.communicate(timeout=60)[0]
     os.close(theirs)
-    assert "chunk 2 of 2" in os.read(ours, 1000).decode()
+    assert os.read(ours, 1000).decode().endswith("\rchunk 2 of 2: 100 %\033[K\r\n")
     os.close(ours)
     process = start(*words, "-c", "16", "--precision", "exact", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     said = process.stderr.readline()
     process.kill()
     process.communicate()
-    assert re.fullmatch(r"chunk \d+ of \d+\n", said)
+    assert re.fullmatch(r"chunk \d+ of \d+: \d+ %(, \d+:\d\d left)?\n", said)
 
 
 def test_a_base_file_is_not_overwritten(tmp_path):

@@ -5,7 +5,7 @@ import re
 import pytest
 from program import memdecay, misused, succeeds
 
-COMMANDS = ["chat", "run", "demo", "play", "bench", "perplexity", "tokenize", "template", "inspect"]
+COMMANDS = ["chat", "run", "demo", "play", "eval", "bench", "perplexity", "tokenize", "template", "inspect", "calibrate"]
 
 
 def test_the_program_names_its_commands_and_says_what_its_status_means():

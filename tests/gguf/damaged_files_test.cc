@@ -6,14 +6,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <random>
 #include <string>
 
 #include "allocation_meter.h"
 #include "model/gguf/model_tensors.h"
 #include "model/gguf/tiny_model_for_test.h"
+#include "sys/folder_for_test.h"
 
 namespace memdecay {
 namespace {
@@ -78,22 +77,18 @@ class DamagedFiles : public testing::Test {
   /// file.
   void check(const std::vector<DamagedFile>& files, std::size_t at_least) {
     EXPECT_GE(files.size(), at_least);
-    const std::string path = testing::TempDir() + "/damaged_" +
-                             testing::UnitTest::GetInstance()->current_test_info()->name() +
-                             ".gguf";
+    const FolderForTest folder;
     for (const DamagedFile& file : files) {
       SCOPED_TRACE(file.how);
       Cost cost{};
       const auto from_memory = [&] { return GgufFile::from_bytes(file.bytes, "m.gguf"); };
       expect_one_sentence(measured(from_memory, cost), file.how);
       expect_cheap(cost, file.bytes.size(), file.how);
-      std::ofstream(path, std::ios::binary)
-          .write(reinterpret_cast<const char*>(file.bytes.data()),
-                 static_cast<std::streamsize>(file.bytes.size()));
+      const std::string path = folder.write(
+          "damaged.gguf", {reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()});
       expect_one_sentence(measured([&] { return GgufFile::open(path); }, cost), file.how);
       expect_cheap(cost, file.bytes.size(), file.how);
     }
-    std::filesystem::remove(path);
     RecordProperty("damaged_files", static_cast<int>(files.size()));
     std::printf("%zu damaged files, a sentence each\n", files.size());
   }

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
+
+#include "sys/folder_for_test.h"
 
 namespace memdecay {
 namespace {
@@ -14,16 +14,11 @@ namespace {
 // Writes a golden file of one chunk of three tokens over a vocabulary of four.
 class FileOnDisk {
  public:
-  explicit FileOnDisk(const std::string& content)
-      : path_(testing::TempDir() + "golden_file_test.golden") {
-    std::ofstream(path_, std::ios::binary) << content;
-  }
-  ~FileOnDisk() { std::filesystem::remove(path_); }
-  FileOnDisk(const FileOnDisk&) = delete;
-  FileOnDisk& operator=(const FileOnDisk&) = delete;
+  explicit FileOnDisk(const std::string& content) : path_(folder_.write("a.golden", content)) {}
   const std::string& path() const { return path_; }
 
  private:
+  const FolderForTest folder_;
   std::string path_;
 };
 

@@ -1,20 +1,17 @@
 // KvCache against ReferenceCache: random appends with cuts, cut backs, drops, changes of form,
 // packing, forks, adoptions, closes and budget squeezes.
-//
-// Two seeds a run, one fixed and one new; both are printed. MEMDECAY_SEED=N runs that one alone,
-// MEMDECAY_STEPS=N sets the number of operations per configuration.
+// Each seed is printed; walk_seeds.h says how to choose one.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "core/units.h"
 #include "kv/reference_cache.h"
+#include "walk_seeds.h"
 
 namespace memdecay {
 namespace {
@@ -26,18 +23,6 @@ struct Case {
   std::uint64_t budget_bytes;
   std::int32_t max_pages;
 };
-
-std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
-std::vector<std::uint64_t> seeds() {
-  const std::uint64_t given = number_from_environment("MEMDECAY_SEED", 0);
-  if (given != 0) return {given};
-  std::random_device entropy;
-  return {1, std::uint64_t{entropy()} + 2};
-}
 
 KvCacheConfig config_of(const Case& c, int page_tokens, KvFormat format) {
   KvCacheConfig config;
@@ -60,23 +45,17 @@ KvCacheConfig config_of(const Case& c, int page_tokens, KvFormat format) {
 class KvModel : public testing::TestWithParam<Case> {};
 
 TEST_P(KvModel, ViewsEqualTheOracleAfterEveryOperation) {
-  const std::uint64_t steps = number_from_environment("MEMDECAY_STEPS", 400);
-  for (const std::uint64_t seed : seeds()) {
+  const std::uint64_t steps = steps_to_walk(400);
+  for (const std::uint64_t seed : walk_seeds()) {
     ReferenceCache::Counts sum;
+    std::uint64_t operations = 0;
     for (const int page_tokens : {16, 32, 64}) {
       const KvFormat format = page_tokens == 32 ? KvFormat::kF32 : KvFormat::kF16;
       ReferenceCache model(config_of(GetParam(), page_tokens, format));
-      std::mt19937_64 random(seed + static_cast<std::uint64_t>(page_tokens));
-      const auto choose = [&](std::uint32_t bound) {
-        return static_cast<std::uint32_t>(random() % bound);
-      };
-      for (std::uint64_t i = 0; i < steps; ++i) {
-        const std::string trouble = model.step(choose);
-        ASSERT_EQ(trouble, "") << "replay with MEMDECAY_SEED=" << seed << ", pages of "
-                               << page_tokens;
-      }
+      ASSERT_EQ(walk(model, seed + static_cast<std::uint64_t>(page_tokens), steps), "")
+          << "replay with MEMDECAY_SEED=" << seed << ", pages of " << page_tokens;
       const ReferenceCache::Counts counts = model.counts();
-      sum.steps += counts.steps;
+      operations += model.steps();
       sum.refused += counts.refused;
       sum.cuts_refused += counts.cuts_refused;
       sum.forks += counts.forks;
@@ -90,7 +69,7 @@ TEST_P(KvModel, ViewsEqualTheOracleAfterEveryOperation) {
     std::fputs(
         fmt::format("MEMDECAY_SEED={}: {} operations, {} refused, {} cuts refused, {} forks, {} "
                     "pages copied, {} dropped, {} changes of form, {} packs, {} adoptions\n",
-                    seed, sum.steps, sum.refused, sum.cuts_refused, sum.forks, sum.copies,
+                    seed, operations, sum.refused, sum.cuts_refused, sum.forks, sum.copies,
                     sum.dropped, sum.replaced, sum.packed, sum.adopted)
             .c_str(),
         stdout);

@@ -1,17 +1,14 @@
 // PrefixTree against PrefixOracle: random lookups, insertions, releases, adoptions by sequences,
 // evictions and forgetting, for two tenants, with and without a window, and with one key for all.
-//
-// Two seeds a run, one fixed and one new; both are printed. MEMDECAY_SEED=N runs that one alone,
-// MEMDECAY_STEPS=N sets the number of operations per configuration.
+// Each seed is printed; walk_seeds.h says how to choose one.
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "kv/prefix/prefix_model.h"
+#include "walk_seeds.h"
 
 namespace memdecay {
 namespace {
@@ -21,33 +18,14 @@ struct Case {
   PrefixWorld::Shape shape;
 };
 
-std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
-std::vector<std::uint64_t> seeds() {
-  const std::uint64_t given = number_from_environment("MEMDECAY_SEED", 0);
-  if (given != 0) return {given};
-  std::random_device entropy;
-  return {1, std::uint64_t{entropy()} + 2};
-}
-
 class PrefixModelTest : public testing::TestWithParam<Case> {};
 
 TEST_P(PrefixModelTest, TheTreeEqualsTheOracleAfterEveryOperation) {
-  const std::uint64_t steps = number_from_environment("MEMDECAY_STEPS", 3000);
-  for (const std::uint64_t seed : seeds()) {
+  const std::uint64_t steps = steps_to_walk(3000);
+  for (const std::uint64_t seed : walk_seeds()) {
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-    std::mt19937_64 random(seed);
     PrefixModel model(GetParam().shape);
-    const auto choose = [&](std::uint32_t bound) {
-      return static_cast<std::uint32_t>(random() % bound);
-    };
-    for (std::uint64_t step = 0; step < steps; ++step) {
-      const std::string trouble = model.step(choose);
-      ASSERT_EQ(trouble, "") << "MEMDECAY_SEED=" << seed;
-    }
+    ASSERT_EQ(walk(model, seed, steps), "") << "replay with MEMDECAY_SEED=" << seed;
     const PrefixModel::Counts& counts = model.counts();
     std::printf(
         "%zu pages at most, %llu whole and %llu partial hits, %llu duplicates, %llu refused\n",

@@ -2,14 +2,11 @@
 
 import check_layers
 import pytest
+from small_tree import write_tree
 
 
 def judge(tmp_path, files: dict[str, str]) -> list[str]:
-    for name, text in files.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return check_layers.breaches(tmp_path)
+    return check_layers.breaches(write_tree(tmp_path, files))
 
 
 @pytest.mark.parametrize("file, line", [

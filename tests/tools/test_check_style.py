@@ -2,16 +2,13 @@
 
 import check_style
 import pytest
+from small_tree import write_tree
 
 HEADER = "// What it is.\n#pragma once\n"
 
 
 def judge(tmp_path, files: dict[str, str]) -> list[str]:
-    for name, text in files.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return check_style.breaches(tmp_path)
+    return check_style.breaches(write_tree(tmp_path, files))
 
 
 def function(lines: int, head: str = "int f(int x)") -> str:

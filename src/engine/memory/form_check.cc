@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/check.h"
+#include "core/log_softmax.h"
 #include "engine/memory/session_memory.h"
 #include "engine/prompt.h"
 #include "kv/kv_cache.h"
@@ -48,15 +49,6 @@ Tool: {"result": "changed", "code": "QX7R2L", "departs": "2025-05-16T09:40", "se
 Assistant: Done, Daniel. Your flight NA 218 from Oslo to Lisbon now leaves on 16 May at 09:40, and you keep seat 12A. I charged
 21.30 EUR to the card on file. The confirmation goes to the address in your profile. Is there anything else?
 )";
-
-/// ln of softmax, into `logits` itself.
-void to_log_probs(std::span<float> logits) {
-  const float most = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit - most));
-  const float shift = most + static_cast<float>(std::log(sum));
-  for (float& logit : logits) logit -= shift;
-}
 
 double divergence(std::span<const float> expected, std::span<const float> found,
                   std::size_t vocab_size) {
@@ -141,8 +133,10 @@ class Check {
     const auto vocab_size = static_cast<std::size_t>(model_.config().vocab_size);
     const std::size_t begin = log_probs->size();
     log_probs->insert(log_probs->end(), logits.begin(), logits.end());
-    for (std::size_t at = begin; at < log_probs->size(); at += vocab_size)
-      to_log_probs(std::span(*log_probs).subspan(at, vocab_size));
+    for (std::size_t at = begin; at < log_probs->size(); at += vocab_size) {
+      const auto row = std::span(*log_probs).subspan(at, vocab_size);
+      log_softmax(row, row);
+    }
     return Status();
   }
 

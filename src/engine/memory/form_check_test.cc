@@ -9,6 +9,7 @@
 
 #include "engine/memory/form_report_file.h"
 #include "engine/model_file_for_test.h"
+#include "sys/folder_for_test.h"
 
 namespace memdecay {
 namespace {
@@ -147,11 +148,8 @@ TEST(FormCheck, WhoAsksForInt4GetsItAndIsWarned) {
 
 class FormReportFile : public testing::Test {
  protected:
-  FormReportFile()
-      : folder_(std::filesystem::path(testing::TempDir()) /
-                ("memdecay_forms_" + std::to_string(std::random_device()()))) {}
-  ~FormReportFile() override { std::filesystem::remove_all(folder_); }
-  std::filesystem::path folder_;
+  const FolderForTest home_;
+  const std::filesystem::path folder_ = home_.path("cache");  // not made yet
 };
 
 TEST_F(FormReportFile, WhatWasMeasuredIsReadTheNextTime) {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <random>
+
+#include "sys/whole_file.h"
 
 #include "core/text_hash.h"
 
@@ -63,10 +63,9 @@ Result<std::string> file_fingerprint(const std::string& path) {
 
 std::optional<FormReport> read_form_report(const std::filesystem::path& folder,
                                            const std::string& fingerprint) {
-  std::ifstream stream(report_path(folder, fingerprint), std::ios::binary);
-  if (!stream) return std::nullopt;
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Result<std::string> text = read_file(report_path(folder, fingerprint));
+  if (!text.ok()) return std::nullopt;
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || json.value("version", nlohmann::json()) != kVersion) return std::nullopt;
   FormReport report;
   if (!read_numbers(json, "rounding_error", report.rounding_error) ||
@@ -77,28 +76,12 @@ std::optional<FormReport> read_form_report(const std::filesystem::path& folder,
 
 Status write_form_report(const std::filesystem::path& folder, const std::string& fingerprint,
                          const FormReport& report) {
-  std::error_code failure;
-  std::filesystem::create_directories(folder, failure);
-  const std::filesystem::path path = report_path(folder, fingerprint);
-  // Two processes may measure at once: each has a file of its own until it is whole.
-  const std::filesystem::path beside =
-      path.string() + fmt::format(".{:08x}", std::random_device()());
-  {
-    const nlohmann::ordered_json json = {{"version", kVersion},
-                                         {"forms", {"fp16", "int8", "k8v4", "int4"}},
-                                         {"rounding_error", report.rounding_error},
-                                         {"divergence", report.divergence}};
-    std::ofstream stream(beside, std::ios::binary | std::ios::trunc);
-    stream << json.dump(1) << '\n';
-    stream.close();
-    if (!stream) return make_status(StatusCode::kIoError, "{} cannot be written", beside.string());
-  }
-  std::filesystem::rename(beside, path, failure);
-  if (!failure) return Status();
-  std::error_code ignored;
-  std::filesystem::remove(beside, ignored);
-  return make_status(StatusCode::kIoError, "{} cannot be written: {}", path.string(),
-                     failure.message());
+  MEMDECAY_RETURN_IF_ERROR(make_folder(folder));
+  const nlohmann::ordered_json json = {{"version", kVersion},
+                                       {"forms", {"fp16", "int8", "k8v4", "int4"}},
+                                       {"rounding_error", report.rounding_error},
+                                       {"divergence", report.divergence}};
+  return replace_file(report_path(folder, fingerprint), json.dump(1) + '\n');
 }
 
 }  // namespace memdecay

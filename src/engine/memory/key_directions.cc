@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/slot_of.h"
 #include "model/transformer/key_similarity.h"
 #include "quant/half.h"
 
@@ -31,9 +32,7 @@ void KeyDirections::add_to_direction(const Entry& entry, double sign) {
 
 void KeyDirections::read(TrackedPageId page, const KvPageRef& ref, BudgetReservation charge) {
   MEMDECAY_CHECK(!knows(page) && charge.bytes() == page_bytes(layout_));
-  if (page.index() >= entries_.size())
-    entries_.resize(std::max(page.index() + 1, 2 * entries_.size()));
-  Entry& entry = entries_[page.index()];
+  Entry& entry = slot_of(entries_, page.index());
   std::fill(sum_.begin(), sum_.end(), 0.0F);
   add_key_directions(layout_, ref, sum_);
   entry.sum.resize(sum_.size());

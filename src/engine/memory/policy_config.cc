@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "policy/decay_math.h"
+#include "sys/whole_file.h"
 
 namespace memdecay {
 namespace {
@@ -98,12 +96,7 @@ Result<PolicyConfig> parse_policy_config(std::string_view text) {
 }
 
 Result<PolicyConfig> read_policy_config(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream)
-    return make_status(StatusCode::kNotFound, "\"{}\" cannot be read: {}", path,
-                       std::strerror(errno));
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (stream.bad()) return make_status(StatusCode::kIoError, "\"{}\" cannot be read", path);
+  MEMDECAY_ASSIGN_OR_RETURN(const std::string text, read_file(path));
   Result<PolicyConfig> config = parse_policy_config(text);
   if (!config.ok()) return config.status().with_context(path);
   return config;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "engine/memory/second_try.h"
 
 namespace memdecay {
 namespace {
@@ -137,16 +138,12 @@ void SharedPrefixes::take(Sequence& sequence, const PrefixPin& pin, bool keeps_o
   const std::vector<PrefixPage> whole = pin.pages();
   for (std::size_t i = kept; i < whole.size(); ++i)
     add(whole[i], static_cast<std::int32_t>(whole[i].tokens.size()));
-  const auto with_room = [&](const auto& attempt) {
-    const Room room = attempt();
-    if (room.refusal != Room::Refusal::kBudget || give_way(room.missing_bytes) == 0) return room;
-    return attempt();
-  };
-  if (!with_room([&] { return sequence.try_adopt(fills, pages); })) return;
+  const auto yield = [&](std::uint64_t bytes) { return give_way(bytes) > 0; };
+  if (!with_second_try([&] { return sequence.try_adopt(fills, pages); }, yield)) return;
   if (pin.partial_tokens() == 0) return;
   const std::vector<Position> cut = {sequence.size()};
   const auto seals = std::span(cut).first(sequence.is_open() ? 1 : 0);
-  if (with_room([&] { return sequence.try_append(pin.partial_tokens(), seals); }))
+  if (with_second_try([&] { return sequence.try_append(pin.partial_tokens(), seals); }, yield))
     copy_last_page(sequence, pin.partial_page());
 }
 

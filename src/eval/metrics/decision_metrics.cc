@@ -6,8 +6,8 @@
 #include <string>
 
 #include "core/check.h"
+#include "core/log_softmax.h"
 #include "eval/metrics/divergence.h"
-#include "eval/metrics/log_probs.h"
 
 namespace memdecay {
 namespace {
@@ -30,11 +30,8 @@ void DecisionMetrics::add_piece(ActionPart part, TokenSpan tokens, std::int32_t 
 
 void DecisionMetrics::add(std::int32_t position, std::int32_t episode, TokenId target,
                           std::span<const float> base_logits, std::span<const float> logits) {
-  base_wide_.resize(base_logits.size());
-  log_softmax(base_logits, base_wide_);
   base_.resize(base_logits.size());
-  std::transform(base_wide_.begin(), base_wide_.end(), base_.begin(),
-                 [](double log_prob) { return static_cast<float>(log_prob); });
+  log_softmax(base_logits, base_);
   add_log_probs(position, episode, target, base_, logits, -std::numeric_limits<float>::infinity());
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "core/log_softmax.h"
 #include "eval/metrics/log_probs.h"
 
 namespace memdecay {

@@ -47,13 +47,4 @@ void decode_log_probs(std::span<const std::uint16_t> record, std::span<float> lo
   }
 }
 
-void log_softmax(std::span<const float> logits, std::span<double> log_probs) {
-  MEMDECAY_CHECK(logits.size() == log_probs.size() && !logits.empty());
-  const double max = *std::max_element(logits.begin(), logits.end());
-  double sum = 0.0;
-  for (const float logit : logits) sum += std::exp(logit - max);
-  const double log_sum = std::log(sum) + max;
-  for (std::size_t i = 0; i < logits.size(); ++i) log_probs[i] = logits[i] - log_sum;
-}
-
 }  // namespace memdecay

@@ -23,7 +23,4 @@ void encode_log_probs(std::span<const float> logits, std::span<std::uint16_t> re
 /// Log-probabilities of a record, [vocab_size].
 void decode_log_probs(std::span<const std::uint16_t> record, std::span<float> log_probs);
 
-/// log_softmax in double: log p of every logit.
-void log_softmax(std::span<const float> logits, std::span<double> log_probs);
-
 }  // namespace memdecay

@@ -149,18 +149,22 @@ Result<ordered_json> clean_message(const ordered_json& message, const std::strin
   return clean;
 }
 
-Status take_messages(const ordered_json& messages, const std::string& place,
-                     Trajectory& trajectory) {
-  for (std::size_t i = 0; i < messages.size(); ++i) {
+Result<Trajectory> trajectory_of(const ordered_json& record, const char* name,
+                                 const std::string& place) {
+  MEMDECAY_ASSIGN_OR_RETURN(const ordered_json* const messages, list_member(record, name, place));
+  Trajectory trajectory;
+  trajectory.source = place;
+  for (std::size_t i = 0; i < messages->size(); ++i) {
+    const ordered_json& given = (*messages)[i];
     const std::string here = fmt::format("{}, message {}", place, i + 1);
-    MEMDECAY_ASSIGN_OR_RETURN(ordered_json message, clean_message(messages[i], here));
-    const auto demo = messages[i].find("is_demo");
-    const bool shown = demo != messages[i].end() && demo->is_boolean() && demo->get<bool>();
+    MEMDECAY_ASSIGN_OR_RETURN(ordered_json message, clean_message(given, here));
+    const auto demo = given.find("is_demo");
+    const bool shown = demo != given.end() && demo->is_boolean() && demo->get<bool>();
     const bool recorded = message.at("role") == "assistant" && !shown;
     add_message(trajectory, std::move(message), recorded);
   }
-  if (messages.empty()) return make_status(StatusCode::kCorrupt, "{} has no messages", place);
-  return Status();
+  if (messages->empty()) return make_status(StatusCode::kCorrupt, "{} has no messages", place);
+  return trajectory;
 }
 
 void add_message(Trajectory& trajectory, ordered_json message, bool recorded) {

@@ -28,9 +28,9 @@ std::string label_member(const nlohmann::ordered_json& object, const char* name)
 /// One message in the common form.
 Result<nlohmann::ordered_json> clean_message(const nlohmann::ordered_json& message,
                                              const std::string& place);
-/// A whole list of messages into a trajectory; assistant turns count as recorded.
-Status take_messages(const nlohmann::ordered_json& messages, const std::string& place,
-                     Trajectory& trajectory);
+/// The list of messages in a record's member `name`; assistant turns count as recorded.
+Result<Trajectory> trajectory_of(const nlohmann::ordered_json& record, const char* name,
+                                 const std::string& place);
 
 void add_message(Trajectory& trajectory, nlohmann::ordered_json message, bool recorded);
 nlohmann::ordered_json chat_message(const char* role, std::string content);

@@ -24,11 +24,8 @@ std::string first_user_text(const Trajectory& trajectory) {
 Status read(const RunDocument& document, RunContents& contents) {
   for (std::size_t i = 0; i < document.records.size(); ++i) {
     const ordered_json& record = document.records[i];
-    Trajectory trajectory;
-    trajectory.source = document.places[i];
-    MEMDECAY_ASSIGN_OR_RETURN(const ordered_json* const messages,
-                              list_member(record, "messages", trajectory.source));
-    MEMDECAY_RETURN_IF_ERROR(take_messages(*messages, trajectory.source, trajectory));
+    MEMDECAY_ASSIGN_OR_RETURN(Trajectory trajectory,
+                              trajectory_of(record, "messages", document.places[i]));
     if (record.contains("tools") && !record.at("tools").is_null()) {
       MEMDECAY_ASSIGN_OR_RETURN(const ordered_json* const tools,
                                 list_member(record, "tools", trajectory.source));

@@ -1,10 +1,8 @@
 #include "eval/readers/read_runs.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
+#include "sys/folder_for_test.h"
 
 namespace memdecay {
 namespace {
@@ -195,15 +193,10 @@ TEST(ReadRuns, ArgumentsThatAreNoJsonStayTheirText) {
 
 class RunFolder : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = testing::TempDir() + "memdecay_runs_" + std::to_string(::getpid());
-    std::filesystem::create_directories(folder_ + "/deep");
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  void put(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ + "/" + name, std::ios::binary) << text;
-  }
-  std::string folder_;
+  RunFolder() { std::filesystem::create_directory(home_.path("deep")); }
+  void put(const std::string& name, const std::string& text) const { home_.write(name, text); }
+  const FolderForTest home_;
+  const std::string folder_ = home_.path();
 };
 
 TEST_F(RunFolder, FoldersAreReadInOrderAndLeaveOutWhatIsNoRun) {

@@ -32,14 +32,12 @@ std::string goal_of(const ordered_json& history) {
 
 Status read(const RunDocument& document, RunContents& contents) {
   for (std::size_t i = 0; i < document.records.size(); ++i) {
-    Trajectory trajectory;
-    trajectory.source = document.places[i];
-    MEMDECAY_ASSIGN_OR_RETURN(const ordered_json* const history,
-                              list_member(document.records[i], "history", trajectory.source));
-    MEMDECAY_RETURN_IF_ERROR(take_messages(*history, trajectory.source, trajectory));
+    const ordered_json& record = document.records[i];
+    MEMDECAY_ASSIGN_OR_RETURN(Trajectory trajectory,
+                              trajectory_of(record, "history", document.places[i]));
     trajectory.data_set = "coding_agent";
     trajectory.format = "swe_agent";
-    trajectory.task = task_of_text(goal_of(*history));
+    trajectory.task = task_of_text(goal_of(record.at("history")));
     contents.trajectories.push_back(std::move(trajectory));
   }
   return Status();

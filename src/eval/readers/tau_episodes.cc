@@ -1,7 +1,7 @@
 // tau-bench results: [{task_id, trial, traj: [chat messages]}], the policy as the first message.
-#include <algorithm>
 #include <array>
 
+#include "core/ascii.h"
 #include "eval/readers/chat_messages.h"
 #include "eval/readers/run_format.h"
 
@@ -20,10 +20,7 @@ std::string service_of(const Trajectory& trajectory) {
   const ordered_json& first = trajectory.messages().front();
   if (first.at("role") != "system") return "service";
   const std::string& policy = first.at("content").get_ref<const std::string&>();
-  std::string heading = policy.substr(0, policy.find('\n'));
-  std::transform(heading.begin(), heading.end(), heading.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
+  const std::string heading = lower_case(policy.substr(0, policy.find('\n')));
   for (const char* branch : kBranches) {
     if (heading.find(branch) != std::string::npos) return branch;
   }
@@ -33,11 +30,8 @@ std::string service_of(const Trajectory& trajectory) {
 Status read(const RunDocument& document, RunContents& contents) {
   for (std::size_t i = 0; i < document.records.size(); ++i) {
     const ordered_json& record = document.records[i];
-    Trajectory trajectory;
-    trajectory.source = document.places[i];
-    MEMDECAY_ASSIGN_OR_RETURN(const ordered_json* const messages,
-                              list_member(record, "traj", trajectory.source));
-    MEMDECAY_RETURN_IF_ERROR(take_messages(*messages, trajectory.source, trajectory));
+    MEMDECAY_ASSIGN_OR_RETURN(Trajectory trajectory,
+                              trajectory_of(record, "traj", document.places[i]));
     trajectory.data_set = service_of(trajectory);
     trajectory.format = "tau_bench";
     const std::string task = label_member(record, "task_id");

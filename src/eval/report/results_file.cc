@@ -1,8 +1,6 @@
 #include "eval/report/results_file.h"
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include "sys/whole_file.h"
 
 namespace memdecay {
 namespace {
@@ -12,14 +10,6 @@ using nlohmann::ordered_json;
 std::string text_of(const ordered_json& row, const char* name) {
   const auto found = row.find(name);
   return found != row.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-ordered_json row_of(const ResultKey& key, const ordered_json& values) {
-  ordered_json row = {{"model", key.model},         {"policy", key.policy},
-                      {"kv_format", key.kv_format}, {"budget", key.budget},
-                      {"data_set", key.data_set},   {"variant", key.variant}};
-  row.update(values);
-  return row;
 }
 
 bool is_results(const ordered_json& json) {
@@ -32,6 +22,11 @@ bool is_results(const ordered_json& json) {
 
 }  // namespace
 
+ordered_json key_json(const ResultKey& key) {
+  return {{"model", key.model},   {"policy", key.policy},     {"kv_format", key.kv_format},
+          {"budget", key.budget}, {"data_set", key.data_set}, {"variant", key.variant}};
+}
+
 ResultKey key_of_row(const ordered_json& row) {
   return {text_of(row, "model"),  text_of(row, "policy"),   text_of(row, "kv_format"),
           text_of(row, "budget"), text_of(row, "data_set"), text_of(row, "variant")};
@@ -39,15 +34,13 @@ ResultKey key_of_row(const ordered_json& row) {
 
 Result<ResultsFile> ResultsFile::open(const std::string& path) {
   ResultsFile file(path);
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
+  const Result<std::string> text = read_file(path);
+  if (text.status().code() == StatusCode::kNotFound) {
     file.json_["rows"] = ordered_json::array();
     return file;
   }
-  std::ifstream stream(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream) return make_status(StatusCode::kIoError, "{} cannot be read", path);
-  file.json_ = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!text.ok()) return text.status();
+  file.json_ = ordered_json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (is_results(file.json_)) return file;
   return make_status(StatusCode::kCorrupt,
                      "{} is no results of memdecay eval: move it away, or name another folder",
@@ -62,7 +55,8 @@ bool ResultsFile::has(const ResultKey& key) const {
 }
 
 Status ResultsFile::add(const ResultKey& key, const ordered_json& values) {
-  ordered_json row = row_of(key, values);
+  ordered_json row = key_json(key);
+  row.update(values);
   for (ordered_json& known : json_.at("rows")) {
     if (key_of_row(known) != key) continue;
     known = std::move(row);
@@ -73,17 +67,8 @@ Status ResultsFile::add(const ResultKey& key, const ordered_json& values) {
 }
 
 Status ResultsFile::write() const {
-  const std::string beside = path_ + ".new";
-  {
-    std::ofstream stream(beside, std::ios::binary);
-    stream << json_.dump(1, ' ', false, ordered_json::error_handler_t::replace) << '\n';
-    stream.close();
-    if (!stream) return make_status(StatusCode::kIoError, "{} cannot be written", beside);
-  }
-  std::error_code error;
-  std::filesystem::rename(beside, path_, error);
-  if (!error) return Status();
-  return make_status(StatusCode::kIoError, "{} cannot be written: {}", path_, error.message());
+  return replace_file(path_,
+                      json_.dump(1, ' ', false, ordered_json::error_handler_t::replace) + '\n');
 }
 
 }  // namespace memdecay

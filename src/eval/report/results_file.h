@@ -46,6 +46,8 @@ class ResultsFile {
   nlohmann::ordered_json json_;
 };
 
+/// {"model": ..., ...}: every member of the key.
+nlohmann::ordered_json key_json(const ResultKey& key);
 /// The key that a row carries; members that are missing are empty.
 ResultKey key_of_row(const nlohmann::ordered_json& row);
 

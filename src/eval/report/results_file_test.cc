@@ -1,27 +1,22 @@
 #include "eval/report/results_file.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
+#include "sys/folder_for_test.h"
+#include "sys/whole_file.h"
 
 namespace memdecay {
 namespace {
 
 class Results : public testing::Test {
  protected:
-  void SetUp() override {
-    path_ = testing::TempDir() + "memdecay_results_" + std::to_string(::getpid()) + ".json";
-    std::filesystem::remove(path_);
-  }
-  void TearDown() override { std::filesystem::remove(path_); }
   ResultsFile open() const {
     Result<ResultsFile> file = ResultsFile::open(path_);
     EXPECT_TRUE(file.ok()) << file.status().message();
     return std::move(file).value();
   }
-  std::string path_;
+  const FolderForTest folder_;
+  const std::string path_ = folder_.path("results.json");
   const ResultKey key_ = {"qwen-0.5b", "memdecay", "auto", "25%", "airline", ""};
 };
 
@@ -41,7 +36,6 @@ TEST_F(Results, RowsOutliveTheRunAndAreFoundByTheirKey) {
             R"("budget":"25%","data_set":"airline","variant":"","mean_kl":{"value":0.5}},)"
             R"({"model":"qwen-0.5b","policy":"memdecay","kv_format":"auto","budget":"25%",)"
             R"("data_set":"airline","variant":"label noise 10 %","mean_kl":{"value":0.7}}]})");
-  EXPECT_FALSE(std::filesystem::exists(path_ + ".new"));
 }
 
 TEST_F(Results, ARowThatComesAgainReplacesTheOld) {
@@ -54,10 +48,11 @@ TEST_F(Results, ARowThatComesAgainReplacesTheOld) {
 
 TEST_F(Results, WhatIsNoResultsFileIsNotOverwritten) {
   for (const char* text : {"", "[]", "{\"rows\": 3}", "{\"rows\": [1]}", "{\"rows\": ["}) {
-    std::ofstream(path_, std::ios::trunc) << text;
+    folder_.write("results.json", text);
     const Result<ResultsFile> file = ResultsFile::open(path_);
     ASSERT_FALSE(file.ok()) << text;
     EXPECT_EQ(file.status().code(), StatusCode::kCorrupt);
+    EXPECT_EQ(read_file(path_).value(), text);
   }
 }
 

@@ -2,37 +2,27 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "core/check.h"
+#include "sys/whole_file.h"
 
 namespace memdecay {
-namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json key_json(const ResultKey& key) {
-  return {{"model", key.model},   {"policy", key.policy},     {"kv_format", key.kv_format},
-          {"budget", key.budget}, {"data_set", key.data_set}, {"variant", key.variant}};
-}
-
-}  // namespace
-
 Result<ScoresFile> ScoresFile::open(const std::string& path) {
   ScoresFile file(path);
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return file;
-  MEMDECAY_RETURN_IF_ERROR(file.read_lines());
+  const Result<std::string> text = read_file(path);
+  if (text.status().code() == StatusCode::kNotFound) return file;
+  if (!text.ok()) return text.status();
+  MEMDECAY_RETURN_IF_ERROR(file.read_lines(*text));
   return file;
 }
 
-Status ScoresFile::read_lines() {
-  std::ifstream stream(path_, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream) return make_status(StatusCode::kIoError, "{} cannot be read", path_);
+Status ScoresFile::read_lines(std::string_view text) {
   std::size_t begin = 0;
   for (std::size_t end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
-    MEMDECAY_RETURN_IF_ERROR(read_line(std::string_view(text).substr(begin, end - begin)));
+    MEMDECAY_RETURN_IF_ERROR(read_line(text.substr(begin, end - begin)));
   if (begin == text.size()) return Status();
   std::error_code error;
   std::filesystem::resize_file(path_, begin, error);

@@ -27,7 +27,7 @@ class ScoresFile {
 
  private:
   explicit ScoresFile(std::string path) : path_(std::move(path)) {}
-  Status read_lines();
+  Status read_lines(std::string_view text);
   Status read_line(std::string_view line);
 
   std::string path_;

@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include "sys/folder_for_test.h"
+#include "sys/whole_file.h"
 
 namespace memdecay {
 namespace {
@@ -19,16 +18,11 @@ CellScores scores(double bytes) {
 
 class ScoresFileTest : public testing::Test {
  protected:
-  ScoresFileTest() { std::filesystem::remove(path_); }
-  ~ScoresFileTest() override { std::filesystem::remove(path_); }
+  std::string text() const { return read_file(path_).value(); }
+  void write(const std::string& text) const { folder_.write("scores.jsonl", text); }
 
-  std::string text() const {
-    std::ifstream stream(path_, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
-  void write(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
-
-  const std::string path_ = testing::TempDir() + "memdecay_scores.jsonl";
+  const FolderForTest folder_;
+  const std::string path_ = folder_.path("scores.jsonl");
 };
 
 TEST_F(ScoresFileTest, WhatWasAddedIsFoundAgain) {
@@ -73,7 +67,7 @@ TEST_F(ScoresFileTest, WhatIsNoScoresIsRefusedAndKept) {
 }
 
 TEST_F(ScoresFileTest, AFolderThatIsNotThereIsSaid) {
-  ScoresFile file = ScoresFile::open("/nowhere/at/all/scores.jsonl").value();
+  ScoresFile file = ScoresFile::open(folder_.path("none/scores.jsonl")).value();
   EXPECT_EQ(file.add(kKey, "a", scores(1)).code(), StatusCode::kIoError);
 }
 

@@ -18,14 +18,14 @@
 #include "kv/prefix/prefix_oracle.h"
 #include "kv/prefix/prefix_tree.h"
 #include "kv/prefix/prefix_world.h"
+#include "kv/random_walk.h"
 
 namespace memdecay {
 
-class PrefixModel {
+class PrefixModel final : public RandomWalk {
  public:
-  using Choose = PrefixOracle::Choose;
   struct Counts {
-    std::uint64_t steps = 0, whole_hits = 0, partial_hits = 0, present = 0, refused = 0;
+    std::uint64_t whole_hits = 0, partial_hits = 0, present = 0, refused = 0;
     std::uint64_t evicted = 0, forgotten = 0;
     std::size_t most_pages = 0;
   };
@@ -37,16 +37,7 @@ class PrefixModel {
     oracle_.held = [this](int group, std::int32_t page) { return world_.held(group, page); };
   }
 
-  /// One operation; empty when all is well, else what happened and what is wrong.
-  std::string step(const Choose& choose) {
-    ++counts_.steps;
-    std::string trouble = perform(choose);
-    if (trouble.empty()) trouble = compare();
-    return trouble.empty() ? trouble
-                           : fmt::format("step {}, {}: {}", counts_.steps, done_, trouble);
-  }
-  /// Lets everything go; nothing may be left.
-  std::string finish() {
+  std::string finish() override {
     pins_.clear();
     return world_.finish();
   }
@@ -63,7 +54,7 @@ class PrefixModel {
   static constexpr std::array<PrefixScope, 2> kScopes = {PrefixScope{"", ""}, {"tenant", ""}};
   static std::size_t index(int g) { return static_cast<std::size_t>(g); }
 
-  std::string perform(const Choose& choose) {
+  std::string perform(const Choose& choose) override {
     const std::uint32_t operation = choose(32);
     if (operation < 8 && pins_.size() < 4) return look_up(choose);
     if (operation < 20 && !pins_.empty()) return insert(choose, pins_[choose(count(pins_))]);
@@ -231,7 +222,7 @@ class PrefixModel {
     return freed == wanted ? "" : fmt::format("{} bytes freed, {} expected", freed, wanted);
   }
 
-  std::string compare() {
+  std::string compare() override {
     counts_.most_pages = std::max(counts_.most_pages, oracle_.records.size());
     const std::string trouble = world_.check();
     const auto nodes = static_cast<std::size_t>(tree_.counters().nodes);
@@ -244,7 +235,6 @@ class PrefixModel {
   PrefixOracle oracle_;
   std::vector<OpenPin> pins_;
   Counts counts_;
-  std::string done_;
 };
 
 }  // namespace memdecay

@@ -17,14 +17,14 @@
 #include <vector>
 
 #include "core/id.h"
+#include "kv/random_walk.h"
 
 namespace memdecay {
 
 class PrefixOracle {
  public:
   static constexpr int kGroups = 2;  // the second has the window
-  /// Gives a number in [0, bound). REQUIRES of it: bound >= 1.
-  using Choose = std::function<std::uint32_t(std::uint32_t bound)>;
+  using Choose = RandomWalk::Choose;
   using Page = std::vector<TokenId>;
   using Path = std::vector<Page>;
   using Name = std::pair<int, Path>;  // tenant, pages from the first to this one

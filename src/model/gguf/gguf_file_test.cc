@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 
 #include "model/gguf/gguf_builder_for_test.h"
+#include "sys/folder_for_test.h"
 
 namespace memdecay {
 namespace {
@@ -210,11 +210,10 @@ TEST(GgufFile, RefusesOtherVersionsAndSplitFiles) {
 }
 
 TEST(GgufFile, OpensThroughTheFileSystem) {
-  const std::string path = testing::TempDir() + "/gguf_file_test.gguf";
+  const FolderForTest folder;
   const auto bytes = typical().build();
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
+  const std::string path =
+      folder.write("a.gguf", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   auto file = GgufFile::open(path);
   ASSERT_TRUE(file.ok()) << file.status().message();
   const GgufFile moved = std::move(file).value();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/log_softmax.h"
 
 namespace memdecay {
 namespace {
@@ -16,14 +17,6 @@ std::size_t size_of(std::int32_t count) {
 /// y += a * x
 void add_scaled(float a, std::span<const float> x, std::span<float> y) {
   for (std::size_t i = 0; i < y.size(); ++i) y[i] += a * x[i];
-}
-
-void log_softmax_in_place(RegionScores& scores) {
-  const float highest = *std::max_element(scores.begin(), scores.end());
-  float sum = 0;
-  for (const float score : scores) sum += std::exp(score - highest);
-  const float log_sum = highest + std::log(sum);
-  for (float& score : scores) score -= log_sum;
 }
 
 /// Sums over the tokens around each one; the smoothing needs no mean, only an order.
@@ -142,7 +135,7 @@ std::vector<RegionScores> RegionClassifier::log_probabilities(
       for (std::size_t r = 0; r < kRegionCount; ++r)
         scores[i][r] += hidden[k] * weights_.output[k * kRegionCount + r];
     }
-    log_softmax_in_place(scores[i]);
+    log_softmax(scores[i], std::span<float>(scores[i]));
   }
   return scores;
 }

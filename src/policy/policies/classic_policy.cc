@@ -21,9 +21,9 @@ double ClassicPolicy::classic_score_of(TrackedPageId page) const {
 
 double ClassicPolicy::key(TrackedPageId page, Region as) const {
   const std::size_t r = region_index(as);
-  const double bonus = 0.1 * std::log1p(static_cast<double>(accesses_[page.index()]));
   return std::log(options_.initial[r]) +
-         options_.decay[r] * static_cast<double>(book().meta(page).born_step) + std::log1p(bonus);
+         options_.decay[r] * static_cast<double>(book().meta(page).born_step) +
+         std::log1p(access_bonus(accesses_[page.index()]));
 }
 
 double ClassicPolicy::offset(int lane) const {
@@ -31,7 +31,7 @@ double ClassicPolicy::offset(int lane) const {
 }
 
 void ClassicPolicy::on_track(const PageMeta& page, bool is_new) {
-  if (is_new) page_slot(accesses_, page.id) = 0;
+  if (is_new) slot_of(accesses_, page.id.index()) = 0;
 }
 
 void ClassicPolicy::on_observe(const EvidenceBatch& batch) {

@@ -5,22 +5,19 @@
 namespace memdecay {
 
 void H2oPolicy::on_track(const PageMeta& page, bool is_new) {
-  if (is_new) page_slot(mass_, page.id) = 0;
+  if (is_new) slot_of(mass_, page.id.index()) = 0;
 }
 
 void H2oPolicy::on_observe(const EvidenceBatch& batch) {
-  if (batch.kind != EvidenceKind::kAttentionMass) return;
-  for (const PageEvidence& evidence : batch.pages) {
-    if (!book().tracked(evidence.page)) continue;
-    mass_[evidence.page.index()] += static_cast<double>(evidence.value);
-    rekey(evidence.page);
-  }
+  for_each_value(book(), batch, EvidenceKind::kAttentionMass,
+                 [this](TrackedPageId page, double value) {
+                   mass_[page.index()] += value;
+                   rekey(page);
+                 });
 }
 
 void H2oPolicy::on_inherit(const PackedPage& page) {
-  double& mass = mass_[page.meta.id.index()];
-  for (const PackedPart& part : page.parts)
-    mass += mass_[part.from.index()] * share_of(book(), part);
+  mass_[page.meta.id.index()] = inherited_sum(mass_, book(), page);
 }
 
 }  // namespace memdecay

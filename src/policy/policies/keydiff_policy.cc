@@ -5,23 +5,22 @@
 namespace memdecay {
 
 void KeydiffPolicy::on_track(const PageMeta& page, bool is_new) {
-  if (is_new) page_slot(similarity_, page.id) = -1;
+  if (is_new) slot_of(similarity_, page.id.index()) = -1;
 }
 
 void KeydiffPolicy::on_observe(const EvidenceBatch& batch) {
-  if (batch.kind != EvidenceKind::kKeySimilarity) return;
-  for (const PageEvidence& evidence : batch.pages) {
-    if (!book().tracked(evidence.page)) continue;
-    similarity_[evidence.page.index()] = static_cast<double>(evidence.value);
-    rekey(evidence.page);
-  }
+  for_each_value(book(), batch, EvidenceKind::kKeySimilarity,
+                 [this](TrackedPageId page, double value) {
+                   similarity_[page.index()] = value;
+                   rekey(page);
+                 });
 }
 
 void KeydiffPolicy::on_inherit(const PackedPage& page) {
   double& similarity = similarity_[page.meta.id.index()];
   similarity = 0;
   for (const PackedPart& part : page.parts)
-    similarity += similarity_[part.from.index()] * part.tokens / page.meta.tokens;
+    similarity += similarity_[part.from.index()] * share_in(page, part);
 }
 
 }  // namespace memdecay

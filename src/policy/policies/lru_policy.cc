@@ -5,7 +5,7 @@
 namespace memdecay {
 
 void LruPolicy::on_track(const PageMeta& page, bool is_new) {
-  if (is_new) page_slot(used_step_, page.id) = page.born_step;
+  if (is_new) slot_of(used_step_, page.id.index()) = page.born_step;
 }
 
 void LruPolicy::on_observe(const EvidenceBatch& batch) {

@@ -48,10 +48,7 @@ double MemdecayPolicy::offset(int lane) const {
 
 void MemdecayPolicy::on_track(const PageMeta& page, bool is_new) {
   if (!is_new) return;
-  if (page.id.index() >= records_.size()) {
-    records_.resize(std::max(page.id.index() + 1, 2 * records_.size()));
-  }
-  PageRecord& record = records_[page.id.index()];
+  PageRecord& record = slot_of(records_, page.id.index());
   record = {};
   record.unseen_level = mean_level();
   record.observed_step = now().step;
@@ -72,16 +69,14 @@ void MemdecayPolicy::on_advance(const PolicyTime& time) {
 }
 
 void MemdecayPolicy::on_observe(const EvidenceBatch& batch) {
-  if (batch.kind != options_.evidence_kind || batch.pages.empty()) return;
   double sum = 0;
   std::int64_t known = 0;
   std::int64_t last_step = now().step;
   double kept = 1;
-  for (const PageEvidence& evidence : batch.pages) {
-    if (!book().tracked(evidence.page)) continue;
-    MEMDECAY_CHECK(std::isfinite(evidence.value));
-    const double value = std::max(0.0, static_cast<double>(evidence.value));
-    PageRecord& record = records_[evidence.page.index()];
+  for_each_value(book(), batch, options_.evidence_kind, [&](TrackedPageId page, double given) {
+    MEMDECAY_CHECK(std::isfinite(given));
+    const double value = std::max(0.0, given);
+    PageRecord& record = records_[page.index()];
     if (record.observed_step != last_step) {  // pages are mostly observed together
       last_step = record.observed_step;
       kept = kept_since(last_step);
@@ -90,8 +85,8 @@ void MemdecayPolicy::on_observe(const EvidenceBatch& batch) {
     record.observed_step = now().step;
     sum += value;
     ++known;
-    rekey(evidence.page);
-  }
+    rekey(page);
+  });
   if (known == 0) return;
   mean_page_.observe(batch.phase, sum / static_cast<double>(known), kept_since(mean_step_));
   mean_step_ = now().step;
@@ -121,7 +116,7 @@ void MemdecayPolicy::on_inherit(const PackedPage& page) {
   for (const PackedPart& part : page.parts) {
     const PageRecord& from = records_[part.from.index()];
     record.evidence.add(from.evidence, share_of(book(), part), kept_since(from.observed_step));
-    const double weight = static_cast<double>(part.tokens) / page.meta.tokens;
+    const double weight = share_in(page, part);
     record.unseen_level += weight * from.unseen_level;
     for (std::size_t r = 0; r < kRegionCount; ++r) record.born_tau[r] += weight * from.born_tau[r];
   }

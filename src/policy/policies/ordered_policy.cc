@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "core/slot_of.h"
 #include "policy/plan_writer.h"
 
 namespace memdecay {
@@ -17,9 +18,7 @@ OrderedPolicy::OrderedPolicy(const ProtectionOptions& protection, const LadderOp
 }
 
 OrderedPolicy::UnitPlace& OrderedPolicy::place_of(std::int32_t unit) {
-  const auto index = static_cast<std::size_t>(unit);
-  if (index >= places_.size()) places_.resize(std::max(index + 1, 2 * places_.size()));
-  return places_[index];
+  return slot_of(places_, static_cast<std::size_t>(unit));
 }
 
 OrderedPolicy::Placement OrderedPolicy::placement(std::int32_t unit) const {

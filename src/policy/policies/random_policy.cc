@@ -6,7 +6,7 @@ namespace memdecay {
 
 void RandomPolicy::on_track(const PageMeta& page, bool is_new) {
   if (!is_new) return;
-  page_slot(drawn_, page.id) = random_.unit();
+  slot_of(drawn_, page.id.index()) = random_.unit();
 }
 
 }  // namespace memdecay

@@ -5,23 +5,19 @@
 namespace memdecay {
 
 void TovaPolicy::on_track(const PageMeta& page, bool is_new) {
-  if (is_new) page_slot(last_, page.id) = 1;
+  if (is_new) slot_of(last_, page.id.index()) = 1;
 }
 
 void TovaPolicy::on_observe(const EvidenceBatch& batch) {
-  if (batch.kind != EvidenceKind::kLastQueryMass) return;
-  for (const PageEvidence& evidence : batch.pages) {
-    if (!book().tracked(evidence.page)) continue;
-    last_[evidence.page.index()] = static_cast<double>(evidence.value);
-    rekey(evidence.page);
-  }
+  for_each_value(book(), batch, EvidenceKind::kLastQueryMass,
+                 [this](TrackedPageId page, double value) {
+                   last_[page.index()] = value;
+                   rekey(page);
+                 });
 }
 
 void TovaPolicy::on_inherit(const PackedPage& page) {
-  double& last = last_[page.meta.id.index()];
-  last = 0;
-  for (const PackedPart& part : page.parts)
-    last += last_[part.from.index()] * share_of(book(), part);
+  last_[page.meta.id.index()] = inherited_sum(last_, book(), page);
 }
 
 }  // namespace memdecay

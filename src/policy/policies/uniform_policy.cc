@@ -21,7 +21,7 @@ double UniformPolicy::key(TrackedPageId page, Region /*as*/) const {
 }
 
 void UniformPolicy::on_track(const PageMeta& page, bool is_new) {
-  if (is_new) page_slot(mirrored_, page.id) = mirror_bits(tracked_++);
+  if (is_new) slot_of(mirrored_, page.id.index()) = mirror_bits(tracked_++);
 }
 
 }  // namespace memdecay

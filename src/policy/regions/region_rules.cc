@@ -25,12 +25,6 @@ struct Mark {
   bool core;
 };
 
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = to_lower(c);
-  return lower;
-}
-
 template <std::size_t n>
 bool has_word(std::string_view lower, const std::array<std::string_view, n>& words) {
   return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
@@ -158,14 +152,6 @@ Status check(const MessageSpan& span, Position expected) {
 }
 
 }  // namespace
-
-const char* region_reason_name(RegionReason reason) {
-  constexpr std::array<const char*, 10> kNames = {
-      "said by the client", "system text", "the task's goal", "a tool call",
-      "kept of a result",   "raw result",  "decision words",  "beside something important",
-      "dialogue",           "reasoning"};
-  return kNames[static_cast<std::size_t>(reason)];
-}
 
 bool RegionRules::is_goal(const MessageSpan& span) const {
   return span.role == Role::kUser && span.part == Part::kText && span.message == goal_message_;
