@@ -84,7 +84,9 @@ Evictor::Demotion Evictor::demote(const Seat& seat, Position first_position, KvF
   const KvPageLayout target = view.layout->in(format);
   if (buffer_.size() < target.page_bytes()) return Demotion::kNoRoom;
   const bool alone = held_alone(seat.sequence->table(group_).pages()[index]);
-  if (!alone && sharing == Sharing::kLeave) return Demotion::kLeft;
+  const bool may_copy = sharing == Sharing::kCopy &&
+                        cache_.budget().missing_bytes(PagePool::stride_bytes_for(target)) == 0;
+  if (!alone && !may_copy) return Demotion::kLeft;
   const std::optional<float> error =
       convert_kv_page(view.layout->in(ref->format), ref->base, target, buffer_.data(), ref->filled);
   if (!error.has_value()) {

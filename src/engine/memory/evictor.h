@@ -53,7 +53,7 @@ class Evictor {
 
   /// Frees at least `bytes` of the session's own pages. False where its plan cannot, and then
   /// nothing has changed; or where it could only with copies that the cache has no room for, and
-  /// then what could go has gone. Without `may_drop` pages only change their form.
+  /// then what else could go has gone. Without `may_drop` pages only change their form.
   [[nodiscard]] bool free_own(const Seat& seat, std::uint64_t bytes, bool may_drop = true);
   /// Plans for `bytes` of the cache's budget; false where no plan has anything left to give.
   /// Nothing is dropped while a session can free the bytes by demotions. Dropped pages that
@@ -83,7 +83,7 @@ class Evictor {
   enum class Sharing : std::uint8_t { kLeave, kCopy };
   enum class Demotion : std::uint8_t {
     kDone,
-    kLeft,  ///< others hold the page, or no form can hold its numbers
+    kLeft,  ///< others hold it, and no copy is wanted or has room; or no form holds its numbers
     kNoRoom,
   };
 
