@@ -360,13 +360,15 @@ TEST_P(EnginePrefixesTest, WithoutABudgetIdlePrefixesHaveALimit) {
     const auto session = engine->open_session().value();
     complete(*engine, *session, random_prompt(8 * kPageTokens, 9));
   }
-  EXPECT_LE(engine->prefixes()->memory().cached_only_bytes, 5 * page) << "after a close";
+  EXPECT_LE(engine->prefixes()->memory().cached_only_bytes, options.unbudgeted_prefix_bytes)
+      << "after a close";
   const auto session = engine->open_session().value();
   complete(*engine, *session, random_prompt(8 * kPageTokens, 10));
   ASSERT_TRUE(engine->truncate(*session, 0).ok());
   const auto other = engine->open_session().value();
   complete(*engine, *other, random_prompt(1, 11));  // seals nothing
-  EXPECT_LE(engine->prefixes()->memory().cached_only_bytes, 5 * page) << "after a step";
+  EXPECT_LE(engine->prefixes()->memory().cached_only_bytes, options.unbudgeted_prefix_bytes)
+      << "after a step";
 }
 
 TEST_P(EnginePrefixesTest, ASessionTakesNoMoreThanItsOwnBudgetHolds) {

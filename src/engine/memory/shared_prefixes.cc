@@ -223,8 +223,10 @@ bool SharedPrefixes::insert_page(const Sequence& sequence, const PrefixScope& sc
 
 void SharedPrefixes::hold_limit() {
   if (cache_.budget().limit_bytes() != KvBudget::kUnlimited) return;
-  const std::uint64_t cached = tree_.memory().cached_only_bytes;
-  if (cached > unbudgeted_bytes_) give_way(cached - unbudgeted_bytes_);
+  const auto cached = [&] { return tree_.memory().cached_only_bytes; };
+  // What gives way counts its records too, so once may not be enough.
+  while (cached() > unbudgeted_bytes_ && give_way(cached() - unbudgeted_bytes_) > 0) {
+  }
 }
 
 }  // namespace memdecay
