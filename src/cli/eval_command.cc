@@ -74,6 +74,8 @@ Status eval(EvalFlags flags) {
                                                         : Split::kAll;
   MEMDECAY_ASSIGN_OR_RETURN(const std::vector<MemoryCell> cells,
                             make_cells(flags.policies, flags.kv_formats, flags.budgets));
+  MEMDECAY_ASSIGN_OR_RETURN(ResultsFile results, ResultsFile::open(flags.out + "/results.json"));
+  MEMDECAY_ASSIGN_OR_RETURN(ScoresFile scores, ScoresFile::open(flags.out + "/scores.jsonl"));
   MEMDECAY_ASSIGN_OR_RETURN(const RunContents runs, flags.runs.read());
   MEMDECAY_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.options());
   options.adaptive_decay = false;
@@ -83,8 +85,6 @@ Status eval(EvalFlags flags) {
   MEMDECAY_ASSIGN_OR_RETURN(const std::vector<ChainedSession> sessions,
                             flags.runs.sessions_of(runs, *engine));
   MEMDECAY_RETURN_IF_ERROR(make_folder(flags.out));
-  MEMDECAY_ASSIGN_OR_RETURN(ResultsFile results, ResultsFile::open(flags.out + "/results.json"));
-  MEMDECAY_ASSIGN_OR_RETURN(ScoresFile scores, ScoresFile::open(flags.out + "/scores.jsonl"));
   std::map<std::string, std::vector<const ChainedSession*>> by_data_set;
   for (const ChainedSession& session : sessions) by_data_set[session.data_set].push_back(&session);
   for (const auto& [data_set, chosen] : by_data_set) {

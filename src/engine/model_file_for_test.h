@@ -40,8 +40,9 @@ class ModelFile {
   std::unique_ptr<Engine> engine() const { return engine(options()); }
   /// What `pages` pages of each layer group take.
   std::uint64_t bytes_of_pages(int pages) const {
+    const std::unique_ptr<Engine> probe = engine();
     std::uint64_t bytes = 0;
-    for (const KvLayerGroup& group : engine()->cache().groups())
+    for (const KvLayerGroup& group : probe->cache().groups())
       bytes += PagePool::stride_bytes_for(group.layout) * static_cast<std::uint64_t>(pages);
     return bytes;
   }

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <random>
 
 #include "core/log_softmax.h"
 #include "sys/folder_for_test.h"

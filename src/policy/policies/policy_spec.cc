@@ -1,10 +1,11 @@
 #include "policy/policies/policy_spec.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <functional>
-#include <span>
 
 namespace memdecay {
 namespace {
@@ -15,9 +16,11 @@ struct NumberSetting {
   std::function<void(MemdecayOptions&, double)> set;
 };
 
-struct FormSetting {
+/// A setting that is one of a few words.
+struct WordSetting {
   std::string_view name;
-  std::function<void(MemdecayOptions&, PageForm)> set;
+  std::vector<std::string_view> words;
+  std::function<void(MemdecayOptions&, std::size_t word)> set;
 };
 
 /// The assistant's steps (think, act) against all others.
@@ -52,13 +55,28 @@ const std::vector<NumberSetting>& number_settings() {
   return settings;
 }
 
-std::span<const FormSetting> form_settings() {
-  using Options = MemdecayOptions;
-  static const std::vector<FormSetting> settings = {
-      {"lowest", [](Options& o, PageForm form) { o.ladder.lowest = form; }},
-      {"lowest_pinned", [](Options& o, PageForm form) { o.ladder.lowest_pinned = form; }},
-      {"lowest_newest", [](Options& o, PageForm form) { o.ladder.lowest_newest = form; }},
-      {"lowest_exact", [](Options& o, PageForm form) { o.ladder.lowest_exact = form; }},
+WordSetting form_setting(std::string_view name, PageForm LadderOptions::*form) {
+  WordSetting setting{name, {}, {}};
+  for (std::size_t i = 0; i < kPageFormCount; ++i)
+    setting.words.emplace_back(page_form_name(static_cast<PageForm>(i)));
+  setting.set = [form](MemdecayOptions& options, std::size_t word) {
+    options.ladder.*form = static_cast<PageForm>(word);
+  };
+  return setting;
+}
+
+const std::vector<WordSetting>& word_settings() {
+  static const std::vector<WordSetting> settings = {
+      form_setting("lowest", &LadderOptions::lowest),
+      form_setting("lowest_pinned", &LadderOptions::lowest_pinned),
+      form_setting("lowest_newest", &LadderOptions::lowest_newest),
+      form_setting("lowest_exact", &LadderOptions::lowest_exact),
+      {"evidence",
+       {"mass", "error"},
+       [](MemdecayOptions& options, std::size_t word) {
+         options.evidence_kind =
+             word == 0 ? EvidenceKind::kAttentionMass : EvidenceKind::kDeletionError;
+       }},
   };
   return settings;
 }
@@ -77,15 +95,14 @@ Status apply_number(const NumberSetting& setting, std::string_view value, Policy
   return Status();
 }
 
-Status apply_form(const FormSetting& setting, std::string_view value, PolicyOptions& options) {
-  for (std::size_t form = 0; form < kPageFormCount; ++form) {
-    if (value != page_form_name(static_cast<PageForm>(form))) continue;
-    setting.set(options.memdecay, static_cast<PageForm>(form));
-    return Status();
+Status apply_word(const WordSetting& setting, std::string_view value, PolicyOptions& options) {
+  const auto word = std::find(setting.words.begin(), setting.words.end(), value);
+  if (word == setting.words.end()) {
+    return make_status(StatusCode::kInvalidArgument, "the policy's {} is one of {}, not \"{}\"",
+                       setting.name, fmt::join(setting.words, ", "), value);
   }
-  return make_status(StatusCode::kInvalidArgument,
-                     "the policy's {} is fp16, int8, k8v4 or int4, not \"{}\"", setting.name,
-                     value);
+  setting.set(options.memdecay, static_cast<std::size_t>(word - setting.words.begin()));
+  return Status();
 }
 
 }  // namespace
@@ -93,7 +110,7 @@ Status apply_form(const FormSetting& setting, std::string_view value, PolicyOpti
 std::vector<std::string_view> policy_setting_names() {
   std::vector<std::string_view> names;
   for (const NumberSetting& setting : number_settings()) names.push_back(setting.name);
-  for (const FormSetting& setting : form_settings()) names.push_back(setting.name);
+  for (const WordSetting& setting : word_settings()) names.push_back(setting.name);
   return names;
 }
 
@@ -104,8 +121,8 @@ std::string_view policy_spec_name(std::string_view spec) {
 Status apply_policy_setting(std::string_view name, std::string_view value, PolicyOptions& options) {
   for (const NumberSetting& setting : number_settings())
     if (setting.name == name) return apply_number(setting, value, options);
-  for (const FormSetting& setting : form_settings())
-    if (setting.name == name) return apply_form(setting, value, options);
+  for (const WordSetting& setting : word_settings())
+    if (setting.name == name) return apply_word(setting, value, options);
   return make_status(StatusCode::kInvalidArgument, "a policy has no setting \"{}\"; there are {}",
                      name, fmt::join(policy_setting_names(), ", "));
 }

@@ -20,6 +20,15 @@ TEST(PolicySpec, ReadsNameAndSettings) {
   EXPECT_EQ(options.memdecay.region_weight, 0.5);
 }
 
+TEST(PolicySpec, WordsAreChosenByName) {
+  PolicyOptions options;
+  ASSERT_TRUE(apply_policy_spec("memdecay:evidence=mass;lowest_pinned=int4", options).ok());
+  EXPECT_EQ(options.memdecay.evidence_kind, EvidenceKind::kAttentionMass);
+  EXPECT_EQ(options.memdecay.ladder.lowest_pinned, PageForm::kInt4);
+  EXPECT_THAT(std::string(apply_policy_spec("memdecay:evidence=luck", options).message()),
+              HasSubstr("one of mass, error"));
+}
+
 TEST(PolicySpec, ANameAloneChangesNothing) {
   PolicyOptions options;
   EXPECT_EQ(policy_spec_name("window"), "window");
