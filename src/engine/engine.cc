@@ -105,7 +105,7 @@ Result<std::unique_ptr<Session>> Engine::open_session(const SessionOptions& opti
                        "the KV budget of {} has no room for another session",
                        format_bytes(cache_->budget().limit_bytes()));
   }
-  std::unique_ptr<Session> session(new Session(std::move(sequence), sessions_));
+  std::unique_ptr<Session> session(new Session(std::move(sequence), sessions_, shared_.get()));
   session->cache_salt_ = options.cache_salt;
   MEMDECAY_RETURN_IF_ERROR(add_memory(*session, options));
   return session;
@@ -121,7 +121,7 @@ Result<std::unique_ptr<Session>> Engine::fork_session(const Session& session) {
                        "the KV budget of {} has no room for a fork of this session",
                        format_bytes(cache_->budget().limit_bytes()));
   }
-  std::unique_ptr<Session> fork(new Session(std::move(sequence), sessions_));
+  std::unique_ptr<Session> fork(new Session(std::move(sequence), sessions_, shared_.get()));
   fork->tokens_ = session.tokens_;
   fork->cache_salt_ = session.cache_salt_;
   fork->remembered_ = session.remembered_;
@@ -323,7 +323,7 @@ Status Engine::run_pass(std::span<const PassSlice> slices) {
     if (status.ok()) {
       session.tokens_.insert(session.tokens_.end(), slices[i].tokens.begin(),
                              slices[i].tokens.end());
-      take_evidence(session, evidence[i], sequence_slices[i]);
+      observe_pass(session, evidence[i], sequence_slices[i]);
       remember_prefix(session);
     } else {
       MEMDECAY_CHECK(
@@ -331,6 +331,8 @@ Status Engine::run_pass(std::span<const PassSlice> slices) {
       sync_memory(session);
     }
   }
+  if (!status.ok()) return status;
+  for (const PassSlice& slice : slices) take_key_evidence(*slice.session);
   return status;
 }
 

@@ -119,7 +119,8 @@ class Engine {
   /// The next peak_bytes() of the budget counts from now.
   void reset_peak_bytes() { cache_->budget().reset_peak(); }
   /// Evicts once, by the session's policy, so that its evictable pages take at most `bytes`.
-  /// kResourceExhausted, and nothing has changed, where what is protected takes more.
+  /// kResourceExhausted where what is protected takes more, and then nothing has changed; or where
+  /// only copies of pages that others hold would do and the engine's budget has no room for them.
   /// REQUIRES: no request runs on the session.
   Status shrink(Session& session, std::uint64_t bytes);
   /// The positions whose keys and values are there, ascending, in as few runs as can be; of the
@@ -191,6 +192,7 @@ class Engine {
   Status initialize_prefixes();
   int match_own(Session& session, std::span<const TokenId> prompt, PrefixDifference& miss);
   bool shares(const Session& session) const;
+  static std::size_t most_pages(const Session& session);
   /// Leaves what the session's last pass sealed for others.
   void remember_prefix(Session& session);
   /// Lets prefixes go that no session holds; whether that freed anything.
@@ -206,8 +208,9 @@ class Engine {
   int make_room_for_some(Session& session, int tokens, Room& room);
   void sync_memory(Session& session);
   void ask_evidence(const Session& session, PassEvidence& evidence, SequenceSlice& slice);
-  void take_evidence(Session& session, const PassEvidence& evidence, const SequenceSlice& slice);
-  /// What the keys themselves say, for policies that ask.
+  void observe_pass(Session& session, const PassEvidence& evidence, const SequenceSlice& slice);
+  /// What the keys themselves say, for policies that ask. May drop pages of any session to have
+  /// room for it, so a pass's other evidence is observed before.
   void take_key_evidence(Session& session);
   /// Between passes: what the watermarks and a fixed form ask for.
   void tend_memory();

@@ -203,8 +203,8 @@ void Engine::ask_evidence(const Session& session, PassEvidence& evidence, Sequen
   slice.probe = &evidence.probe;
 }
 
-void Engine::take_evidence(Session& session, const PassEvidence& evidence,
-                           const SequenceSlice& slice) {
+void Engine::observe_pass(Session& session, const PassEvidence& evidence,
+                          const SequenceSlice& slice) {
   if (!session.memory_.has_value()) return;
   sync_memory(session);
   SessionMemory& memory = *session.memory_;
@@ -225,11 +225,12 @@ void Engine::take_evidence(Session& session, const PassEvidence& evidence,
       values.push_back(0.5F * (page.mean_error + page.max_error));
     memory.observe(EvidenceKind::kDeletionError, phase, values);
   }
-  if (memory.wants(EvidenceKind::kKeySimilarity)) take_key_evidence(session);
 }
 
 void Engine::take_key_evidence(Session& session) {
+  if (!session.memory_.has_value()) return;
   SessionMemory& memory = *session.memory_;
+  if (!memory.wants(EvidenceKind::kKeySimilarity)) return;
   const KvPageLayout& layout = groups_.groups[evictable_->index()].layout;
   const std::uint64_t bytes = KeyDirections::page_bytes(layout);
   auto unread = memory.unread_keys(kMostKeysRead);
@@ -289,6 +290,7 @@ std::uint64_t Engine::other_budget_bytes() const {
 
 void Engine::tend_memory() {
   ++probe_phase_;
+  if (shared_ != nullptr) shared_->hold_limit();
   if (!evictor_.has_value()) return;
   const std::vector<Evictor::Seat> all = seats();
   const double now = steady_seconds();

@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 #include "engine/extend_without_logits.h"
 #include "engine/model_file_for_test.h"
+#include "kv/take_for_test.h"
 #include "model/transformer/key_similarity.h"
 
 namespace memdecay {
@@ -273,6 +274,30 @@ TEST_F(EngineMemoryTest, KeydiffDropsWhatLooksMostLikeTheMeanKey) {
       last = similarity;
     }
   }
+}
+
+TEST_F(EngineMemoryTest, RoomForSumsOfKeysIsMadeAfterAllSessionsOfAPassWereObserved) {
+  // What the first session's sums need drops pages of the second, whose evidence of the same pass
+  // stands beside the pages it had.
+  const auto engine = ModelFile::engine(options_of("keydiff", 24, KvForms::kF16));
+  SessionOptions other;
+  other.policy = "h2o";
+  const auto keydiff = engine->open_session().value();
+  const auto h2o = engine->open_session(other).value();
+  Session* const sessions[] = {keydiff.get(), h2o.get()};
+  auto& budget = const_cast<KvBudget&>(engine->cache().budget());
+  for (std::uint32_t turn = 0; turn < 60; ++turn) {
+    // Whatever part of a page is free when a pass has its pages, sometimes it is too little.
+    const BudgetReservation part = take_bytes(budget, turn * 997 % 16384);
+    const Status status = engine->extend_together(sessions, random_prompt(48, turn), 1 << 30,
+                                                  [](std::size_t, int, std::span<const float>) {});
+    ASSERT_TRUE(status.ok()) << status.message();
+    const Status valid = engine->cache().validate(engine->other_budget_bytes() + part.bytes());
+    ASSERT_TRUE(valid.ok()) << valid.message();
+  }
+  EXPECT_GT(keydiff->memory()->held_bytes(), 0U);
+  EXPECT_GT(keydiff->memory()->evicted_tokens(), 0);
+  EXPECT_GT(h2o->memory()->evicted_tokens(), 0);
 }
 
 TEST_F(EngineMemoryTest, SumsOfKeysAreKeptForThoseWhoReadThem) {

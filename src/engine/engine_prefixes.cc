@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "core/check.h"
 #include "engine/engine.h"
@@ -43,13 +44,14 @@ Engine::PrefixMatch Engine::match_prefix(Session& session, std::span<const Token
   const int own = match_own(session, prompt, match.miss);
   const bool continues = went_on && own == static_cast<int>(session.tokens_.size());
   session.tokens_.resize(static_cast<std::size_t>(own));
+  sync_memory(session);  // pages that stand where own ones were are others
   if (shares(session) && !prompt.empty()) {
     std::vector<Position> cuts;
     const auto size = static_cast<Position>(prompt.size());
     if (session.memory_.has_value()) cuts = session.memory_->cuts(0, size);
-    SharedPrefixes::Match found =
-        shared_->match(*session.sequence_, {session.cache_salt_, {}},
-                       prompt.first(prompt.size() - 1), cuts, options_.miss_audience);
+    SharedPrefixes::Match found = shared_->match(*session.sequence_, {session.cache_salt_, {}},
+                                                 prompt.first(prompt.size() - 1), cuts,
+                                                 most_pages(session), options_.miss_audience);
     match.cached_tokens = found.taken_tokens;
     if (found.replaced_own && session.memory_.has_value()) session.memory_->sync({}, 0);
     const bool own_differs = match.miss.cause != PrefixDifference::Cause::kNone;
@@ -60,6 +62,13 @@ Engine::PrefixMatch Engine::match_prefix(Session& session, std::span<const Token
   session.remembered_ = std::min(session.remembered_, match.tokens);
   sync_memory(session);
   return match;
+}
+
+/// Pages, as they are written, that the session's own budget holds.
+std::size_t Engine::most_pages(const Session& session) {
+  if (!evicts(session)) return std::numeric_limits<std::size_t>::max();
+  const SessionMemoryOptions& options = session.memory_->options();
+  return options.budget_bytes / options.forms[form_index(PageForm::kF16)].bytes;
 }
 
 /// Pages of a fixed form are changed as soon as they are sealed, at times that depend on passes:

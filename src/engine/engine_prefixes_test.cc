@@ -356,6 +356,80 @@ TEST_P(EnginePrefixesTest, WithoutABudgetIdlePrefixesHaveALimit) {
     EXPECT_LE(engine->prefixes()->memory().cached_only_bytes, options.unbudgeted_prefix_bytes);
   }
   EXPECT_GT(engine->prefixes()->counters().evicted_pages, 0U);
+  {
+    const auto session = engine->open_session().value();
+    complete(*engine, *session, random_prompt(8 * kPageTokens, 9));
+  }
+  EXPECT_LE(engine->prefixes()->memory().cached_only_bytes, options.unbudgeted_prefix_bytes)
+      << "after a close";
+  const auto session = engine->open_session().value();
+  complete(*engine, *session, random_prompt(8 * kPageTokens, 10));
+  ASSERT_TRUE(engine->truncate(*session, 0).ok());
+  const auto other = engine->open_session().value();
+  complete(*engine, *other, random_prompt(1, 11));  // seals nothing
+  EXPECT_LE(engine->prefixes()->memory().cached_only_bytes, options.unbudgeted_prefix_bytes)
+      << "after a step";
+}
+
+TEST_P(EnginePrefixesTest, ASessionTakesNoMoreThanItsOwnBudgetHolds) {
+  const auto engine = ModelFile::engine(options(true));
+  const Tokens text = random_prompt(160, 1);
+  const auto other = engine->open_session().value();
+  complete(*engine, *other, text);
+  SessionOptions small;
+  small.policy = "lru";
+  small.kv_forms = KvForms::kF16;
+  small.budget_bytes =
+      6 * PagePool::stride_bytes_for(engine->cache().pool(LayerGroupId(slides() ? 1 : 0)).layout());
+  const auto session = engine->open_session(small).value();
+  const Engine::PrefixMatch match = engine->match_prefix(*session, text);
+  EXPECT_EQ(match.cached_tokens, 6 * kPageTokens);
+  EXPECT_LE(session->memory()->tracked_bytes(), small.budget_bytes);
+  expect_sound(*engine);
+}
+
+TEST_P(EnginePrefixesTest, APageThatWasCutBackAndSealedHasOnePlaceInTheTree) {
+  const auto engine = ModelFile::engine(budgeted(100, "lru"));
+  const auto session = engine->open_session().value();
+  const Tokens text = random_prompt(64, 1);
+  engine->label(*session, labels_with_borders({64}));
+  complete(*engine, *session, text);
+  ASSERT_TRUE(engine->truncate(*session, 10).ok());
+  engine->label(*session, labels_with_borders({10, 30}));
+  ASSERT_TRUE(
+      engine->extend(*session, random_prompt(20, 2), 1 << 30, [](int, std::span<const float>) {})
+          .ok());
+  expect_sound(*engine);
+  if (slides()) return;  // full pages only
+  // Both are found, each with its own borders.
+  for (const std::vector<Position>& borders : {std::vector<Position>{10, 31}, {65}}) {
+    const auto other = engine->open_session().value();
+    engine->label(*other, labels_with_borders(borders));
+    Tokens prompt = borders.size() == 2 ? session->tokens() : text;
+    prompt.push_back(3);
+    EXPECT_EQ(engine->match_prefix(*other, prompt).cached_tokens, borders.size() == 2 ? 26 : 64);
+    expect_sound(*engine);
+  }
+}
+
+TEST_P(EnginePrefixesTest, WhatIsTakenInPlaceOfOwnPagesHasNoneOfTheirEvidence) {
+  const auto engine = ModelFile::engine(budgeted(100, "h2o"));
+  const Tokens x = random_prompt(80, 1);
+  const Tokens y = joined(head(x, 20), random_prompt(60, 2));
+  const auto other = engine->open_session().value();
+  complete(*engine, *other, y);
+  const auto session = engine->open_session().value();
+  complete(*engine, *session, x);
+  const auto page_two = [&] { return session->memory()->pages()[2]; };
+  const std::int64_t born = session->memory()->meta(page_two()).born_step;
+  EXPECT_GT(session->memory()->explain(page_two()).score, 0);
+  Tokens longer = y;
+  longer.push_back(3);
+  const Engine::PrefixMatch match = engine->match_prefix(*session, longer);
+  ASSERT_GE(match.tokens, 64);
+  ASSERT_EQ(page_two().first_position, 32);
+  EXPECT_EQ(session->memory()->explain(page_two()).score, 0) << "nobody has looked at it";
+  EXPECT_GT(session->memory()->meta(page_two()).born_step, born);
 }
 
 TEST_P(EnginePrefixesTest, NothingIsSharedWhereItIsSwitchedOff) {

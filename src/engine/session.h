@@ -14,6 +14,7 @@
 #include "core/id.h"
 #include "engine/engine_options.h"
 #include "engine/memory/session_memory.h"
+#include "engine/memory/shared_prefixes.h"
 #include "kv/sequence.h"
 
 namespace memdecay {
@@ -31,7 +32,7 @@ class Session {
 
  private:
   friend class Engine;
-  Session(SequenceHandle sequence, std::vector<Session*>& open);
+  Session(SequenceHandle sequence, std::vector<Session*>& open, SharedPrefixes* shared);
   SequenceHandle sequence_;
   std::vector<TokenId> tokens_;
   std::optional<SessionMemory> memory_;
@@ -39,6 +40,7 @@ class Session {
   std::string cache_salt_;
   Position remembered_ = 0;      ///< its pages up to here are in the prefix tree, or were
   std::vector<Session*>& open_;  ///< the engine's list of sessions; this one is in it
+  SharedPrefixes* shared_;       ///< may be null; what it leaves there may be too much
   bool busy_ = false;            ///< a request runs on it
 };
 

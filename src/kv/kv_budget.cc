@@ -55,10 +55,7 @@ std::uint64_t KvBudget::missing_bytes(std::uint64_t bytes) const {
 }
 
 std::optional<BudgetReservation> KvBudget::try_reserve(std::uint64_t bytes) {
-  if (missing_bytes(bytes) > 0) {
-    ++refusals_;
-    return std::nullopt;
-  }
+  if (missing_bytes(bytes) > 0) return std::nullopt;
   current_bytes_ += bytes;
   peak_bytes_ = std::max(peak_bytes_, current_bytes_);
   return BudgetReservation(this, bytes);

@@ -66,8 +66,6 @@ class KvBudget {
   /// The most that current_bytes() has been since the start or the last reset_peak().
   std::uint64_t peak_bytes() const { return peak_bytes_; }
   void reset_peak() { peak_bytes_ = current_bytes_; }
-  /// Reservations that were refused.
-  std::uint64_t refusals() const { return refusals_; }
 
  private:
   friend class BudgetReservation;
@@ -76,7 +74,6 @@ class KvBudget {
   std::uint64_t limit_bytes_;
   std::uint64_t current_bytes_ = 0;
   std::uint64_t peak_bytes_ = 0;
-  std::uint64_t refusals_ = 0;
 };
 
 /// The answer of an operation that needs memory: there was room, or who refused and how much was

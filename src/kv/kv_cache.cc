@@ -126,24 +126,6 @@ std::uint64_t KvCache::overhead_bytes() const {
   return bytes;
 }
 
-std::uint64_t KvCache::sequence_bytes(Position tokens, std::int32_t chunk) const {
-  std::uint64_t bytes = Sequence::record_bytes(pools_.size());
-  for (const KvLayerGroup& group : config_.groups) {
-    const std::int64_t page_tokens = group.layout.page_tokens;
-    std::int64_t held = tokens;
-    // A window, a chunk being computed, what may be cut back, and a page's rest at both ends.
-    if (group.window > 0)
-      held = std::min<std::int64_t>(
-          tokens, std::int64_t{group.window} + chunk + config_.cut_back_tokens + page_tokens);
-    const auto pages = static_cast<std::uint64_t>((held + page_tokens - 1) / page_tokens);
-    // Arrays at most double, and the old ones live until the new ones are filled.
-    const std::uint64_t entries = 3 * std::max<std::uint64_t>(pages, 8);
-    bytes += pages * PagePool::stride_bytes_for(group.layout) +
-             entries * (sizeof(PageHandle) + sizeof(KvPageRef));
-  }
-  return bytes;
-}
-
 KvUsage KvCache::usage(LayerGroupId group, const PagePool& pool) const {
   struct Fill {
     std::int64_t slots = 0;

@@ -98,9 +98,6 @@ class KvCache {
   const GroupPools& pools(LayerGroupId group) const { return pools_[group.index()]; }
   std::int32_t sequence_count() const { return sequence_count_; }
 
-  /// Budget bytes of a new sequence that is filled to `tokens` in chunks of `chunk` without cuts,
-  /// at its largest: what can never fit is more than budget().limit_bytes() - overhead_bytes().
-  std::uint64_t sequence_bytes(Position tokens, std::int32_t chunk) const;
   /// Bytes that are charged when no sequence lives and no prefix is remembered.
   std::uint64_t overhead_bytes() const;
 

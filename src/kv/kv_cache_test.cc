@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/units.h"
+#include "kv/take_for_test.h"
 
 namespace memdecay {
 namespace {
@@ -80,7 +81,8 @@ TEST(KvCache, BudgetIsStrictAndTheAnswerSaysWhatIsMissing) {
   Room room;
   while ((room = sequence->try_append(16))) bytes = cache->budget().current_bytes();
   EXPECT_EQ(room.refusal, Room::Refusal::kBudget);
-  EXPECT_EQ(room.missing_bytes, sequence->bytes_to_append(16) - cache->budget().free_bytes());
+  EXPECT_EQ(room.missing_bytes,
+            bytes_to_append(*sequence, *cache, 16) - cache->budget().free_bytes());
   EXPECT_EQ(cache->budget().current_bytes(), bytes);
   EXPECT_LE(cache->budget().peak_bytes(), 1 * kMiB);
   // Freeing exactly what was named makes the same append fit.
@@ -116,20 +118,6 @@ TEST(KvCache, UsageCountsSharedPagesOnce) {
   const double bytes0 = 1024.0 / 16, bytes1 = 4096.0 / 64;
   EXPECT_DOUBLE_EQ(cache->usage().filled_bytes, 49 * bytes0 + 81 * bytes1);
   EXPECT_DOUBLE_EQ(cache->usage().allocated_bytes, 64 * bytes0 + 128 * bytes1);
-}
-
-TEST(KvCache, SequenceBytesIsAnUpperBoundForChunkedPrefill) {
-  const auto cache = make_cache({.groups = {{small_layout()}, {small_layout(32), 100}}});
-  for (const int chunk : {1, 7, 64, 333}) {
-    const std::uint64_t before = cache->budget().current_bytes();
-    cache->budget().reset_peak();
-    auto sequence = cache->try_create_sequence();
-    while (sequence->size() < 2000)
-      ASSERT_TRUE(sequence->try_append(std::min(chunk, 2000 - sequence->size())));
-    const std::uint64_t used = cache->budget().peak_bytes() - before;
-    EXPECT_LE(used, cache->sequence_bytes(2000, chunk)) << chunk;
-    EXPECT_GE(used, cache->sequence_bytes(2000, chunk) * 9 / 10) << chunk;
-  }
 }
 
 TEST(KvCache, ValidateNamesBytesThatNobodyOwns) {

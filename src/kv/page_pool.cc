@@ -38,6 +38,11 @@ std::int32_t PageHandle::references() const {
   return pool_->references(id_);
 }
 
+bool PageHandle::remembered() const {
+  MEMDECAY_CHECK(has_page());
+  return pool_->remembered(id_);
+}
+
 PageHandle PageHandle::share() const {
   MEMDECAY_CHECK(has_page());
   pool_->add_reference(id_);
@@ -111,7 +116,13 @@ PagePoolCounters PagePool::counters() const {
 
 std::int32_t PagePool::references(PageId page) const {
   MEMDECAY_CHECK(page.value() >= 0 && page.value() < max_pages());
-  return references_[page.index()];
+  return count(page.index());
+}
+
+void PagePool::set_remembered(const PageHandle& page, bool remembered) {
+  MEMDECAY_CHECK(page.pool_ == this && this->remembered(page.id_) != remembered);
+  references_[page.id_.index()] ^= kRemembered;
+  if (page.exclusive()) idle_ += remembered ? 1 : -1;
 }
 
 std::optional<PageHandle> PagePool::try_allocate() {
@@ -158,15 +169,21 @@ PageHandle PagePool::copy(const PageHandle& source, BudgetReservation& paid) {
 }
 
 void PagePool::add_reference(PageId page) {
-  if (++references_[page.index()] == 2) ++shared_;
+  ++references_[page.index()];
+  if (count(page.index()) != 2) return;
+  ++shared_;
+  if (remembered(page)) --idle_;
 }
 
 void PagePool::release(PageId page) {
-  std::int32_t& references = references_[page.index()];
-  MEMDECAY_CHECK(references > 0);
-  --references;
-  if (references == 1) --shared_;
-  if (references > 0) return;
+  MEMDECAY_CHECK(count(page.index()) > 0);
+  const std::int32_t left = --references_[page.index()] & ~kRemembered;
+  if (left == 1) {
+    --shared_;
+    if (remembered(page)) ++idle_;
+  }
+  if (left > 0) return;
+  MEMDECAY_CHECK(!remembered(page));
   taken_.give_back(page.value());
   ++releases_;
   if (page.value() == run_end_ && run_begin_ < run_end_) {
@@ -211,23 +228,28 @@ void PagePool::give_back_run() {
 
 Status PagePool::check(std::span<const std::int32_t> expected_references) const {
   std::int32_t shared = 0;
+  std::int32_t idle = 0;
   for (std::int32_t p = 0; p < ever_used_; ++p) {
     const auto at = static_cast<std::size_t>(p);
     const std::int32_t expected = at < expected_references.size() ? expected_references[at] : 0;
-    if (references_[at] != expected)
+    if (count(at) != expected)
       return make_status(StatusCode::kCorrupt,
-                         "page {} counts {} references but {} entries name it", p, references_[at],
+                         "page {} counts {} references but {} entries name it", p, count(at),
                          expected);
     if (taken_.contains(p) != (expected > 0))
       return make_status(StatusCode::kCorrupt, "page {} has {} references and is marked {}", p,
                          expected, taken_.contains(p) ? "used" : "free");
     shared += expected > 1 ? 1 : 0;
+    idle += expected == 1 && remembered(PageId(p)) ? 1 : 0;
   }
   if (!taken_.consistent(ever_used_))
     return Status(StatusCode::kCorrupt, "the tree of free pages disagrees with itself");
   if (shared != shared_)
     return make_status(StatusCode::kCorrupt, "{} pages are shared but {} are counted", shared,
                        shared_);
+  if (idle != idle_)
+    return make_status(StatusCode::kCorrupt, "{} remembered pages are idle but {} are counted",
+                       idle, idle_);
   const std::uint64_t bytes =
       tables_.size() + static_cast<std::uint64_t>(taken_.taken()) * stride_bytes_;
   if (charged_.bytes() != bytes)

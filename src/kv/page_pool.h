@@ -11,9 +11,12 @@
 //
 // Invariants (check() tests them):
 //     used + free = max_pages,    references(p) = living handles of p, > 0 exactly for used pages,
-//     charged bytes = table_bytes() + used * stride_bytes(),    shared = pages with > 1 reference.
+//     charged bytes = table_bytes() + used * stride_bytes(),    shared = pages with > 1 reference,
+//     idle = remembered pages with 1 reference.
 //
-// It is not a cache and knows no sequences. Writers must hold the page alone (exclusive()).
+// It is not a cache and knows no sequences. Writers must hold the page alone (exclusive()). Whoever
+// keeps pages that nobody need have (PrefixTree) marks them as remembered: one of their references
+// is then that keeper's, and idle_pages() says how many are held by nobody else.
 // Threads: one owner (the engine thread); kernels read and write page bytes through views.
 // Cost: allocation and release O(log64 max_pages) plus one system call; share O(1).
 #pragma once
@@ -52,6 +55,8 @@ class [[nodiscard]] PageHandle {
   /// Whether this is the page's only reference.
   bool exclusive() const { return references() == 1; }
   std::int32_t references() const;
+  /// Whether one of the references is that of a keeper who can do without the page.
+  bool remembered() const;
   /// Another reference to the same page.
   PageHandle share() const;
   void reset();
@@ -125,6 +130,12 @@ class PagePool {
   std::byte* base(PageId page) const { return pages_.data() + page.index() * stride_bytes_; }
   std::int32_t references(PageId page) const;
 
+  /// Marks a page that is not marked, or takes the mark away. REQUIRES: a page of this pool.
+  void set_remembered(const PageHandle& page, bool remembered);
+  bool remembered(PageId page) const { return (references_[page.index()] & kRemembered) != 0; }
+  /// Marked pages whose only reference is the keeper's. Cost: O(1).
+  std::int32_t idle_pages() const { return idle_; }
+
   /// Tests the invariants above; expected_references[p] is what the caller counted for page p, and
   /// pages past the end of the span have none. kCorrupt names the first broken one. Cost: O(pages
   /// ever used).
@@ -139,6 +150,8 @@ class PagePool {
   void release(PageId page);
   void give_back_run();
   bool all_free(std::uint64_t begin_byte, std::uint64_t end_byte) const;
+  static constexpr std::int32_t kRemembered = 1 << 30;
+  std::int32_t count(std::size_t page) const { return references_[page] & ~kRemembered; }
   void add_reference(PageId page);
 
   KvBudget* budget_ = nullptr;
@@ -148,7 +161,7 @@ class PagePool {
   AnonymousMemory pages_;
   AnonymousMemory tables_;  // the free tree's words, then the reference counts
   IndexSet taken_;
-  std::int32_t* references_;
+  std::int32_t* references_;            // with kRemembered where a page is marked
   std::int32_t accessible_ = 0;         // pages [0, accessible_) may be touched
   std::uint64_t accessible_bytes_ = 0;  // >= accessible_ * stride
   std::int32_t ever_used_ = 0;
@@ -156,6 +169,7 @@ class PagePool {
   std::int32_t run_begin_ = 0;  // pages [run_begin_, run_end_) are dead but not yet given back
   std::int32_t run_end_ = 0;
   std::int32_t shared_ = 0;
+  std::int32_t idle_ = 0;
   std::int32_t peak_used_ = 0;
   std::uint64_t allocations_ = 0;
   std::uint64_t releases_ = 0;

@@ -85,6 +85,38 @@ TEST_F(PagePoolTest, ReferencesAndCounters) {
   EXPECT_TRUE(pool->check(std::vector<std::int32_t>{1}).ok());
 }
 
+TEST_F(PagePoolTest, RememberedPagesThatNobodyElseHoldsAreIdle) {
+  const auto pool = make_pool(4);
+  auto kept = take_page(*pool);
+  const auto other = take_page(*pool);
+  EXPECT_FALSE(kept.remembered());
+  pool->set_remembered(kept, true);
+  EXPECT_TRUE(kept.remembered());
+  EXPECT_EQ(kept.references(), 1);
+  EXPECT_FALSE(other.remembered());
+  EXPECT_EQ(pool->idle_pages(), 1);
+  {
+    const auto first = kept.share();
+    EXPECT_EQ(pool->idle_pages(), 0);
+    const auto second = kept.share();
+    EXPECT_EQ(kept.references(), 3);
+    const std::vector<std::int32_t> references = {3, 1};
+    EXPECT_TRUE(pool->check(references).ok()) << pool->check(references).message();
+  }
+  EXPECT_EQ(pool->idle_pages(), 1);
+  EXPECT_TRUE(pool->check(std::vector<std::int32_t>{1, 1}).ok());
+  EXPECT_DEATH(pool->set_remembered(kept, true), "remembered");
+  EXPECT_DEATH(kept.reset(), "remembered");
+  auto user = kept.share();
+  pool->set_remembered(kept, false);
+  EXPECT_EQ(pool->idle_pages(), 0);
+  pool->set_remembered(user, true);  // either reference may be the keeper's
+  kept.reset();
+  EXPECT_EQ(pool->idle_pages(), 1);
+  pool->set_remembered(user, false);
+  EXPECT_EQ(pool->idle_pages(), 0);
+}
+
 TEST_F(PagePoolTest, TheLowestFreePageComesFirst) {
   const auto pool = make_pool(100);
   std::vector<PageHandle> pages;

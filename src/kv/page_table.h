@@ -84,9 +84,6 @@ class PageTable {
   /// Positions that were closed before the next token.
   Position rope_offset() const { return closed_; }
   const std::vector<PageHandle>& pages() const { return pages_.items(); }
-  const PageHandle& page(Position first_position) const {
-    return pages()[index_of(first_position)];
-  }
   const PackedRuns& runs() const { return runs_; }
   std::uint64_t table_bytes() const {
     return pages_.bytes() + refs_.bytes() + runs_.memory().bytes();

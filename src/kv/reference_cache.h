@@ -188,7 +188,7 @@ class ReferenceCache final : public RandomWalk {
     std::vector<const PageHandle*> others;
     for (std::size_t i = 0; i < count; ++i)
       for (std::size_t g = 0; g < cache_->groups().size(); ++g)
-        held.push_back(sequences_[which].real().share_page(group_id(g), pages[i].first()));
+        held.push_back(share_page(sequences_[which].real(), group_id(g), pages[i].first()));
     for (const PageHandle& page : held) others.push_back(&page);
     done_ += fmt::format("adopt {} pages", count);
     const std::string what = done_;

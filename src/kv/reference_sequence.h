@@ -22,6 +22,7 @@
 #include "kv/reference_pages.h"
 #include "kv/reference_view.h"
 #include "kv/slot_pattern.h"
+#include "kv/take_for_test.h"
 
 namespace memdecay {
 
@@ -46,7 +47,7 @@ class ReferenceSequence {
                      const std::vector<Position>& cuts) {
     trim();
     const auto tokens = static_cast<std::int32_t>(new_markers.size());
-    const std::uint64_t needed = real_->bytes_to_append(tokens, cuts);
+    const std::uint64_t needed = bytes_to_append(*real_, *cache_, tokens, cuts);
     const std::string trouble = attempt([&] {
       const Room room = real_->try_append(tokens, cuts);
       if (room.refusal == Room::Refusal::kBudget && room.missing_bytes != missing(needed))

@@ -47,12 +47,6 @@ Room Sequence::pay_and_apply(const Plan& plan, const Apply& apply) {
   return {};
 }
 
-std::uint64_t Sequence::bytes_to_append(std::int32_t tokens, std::span<const Position> cuts) const {
-  std::uint64_t bytes = 0;
-  for (const PageTable& table : tables_) bytes += table.plan_append(size_, tokens, cuts).bytes;
-  return bytes;
-}
-
 Room Sequence::try_append(std::int32_t tokens, std::span<const Position> cuts) {
   MEMDECAY_CHECK(tokens >= 0 && tokens <= std::numeric_limits<Position>::max() - size_);
   MEMDECAY_CHECK(std::adjacent_find(cuts.begin(), cuts.end(), std::greater_equal<>()) ==
@@ -148,10 +142,6 @@ SequenceHandle Sequence::try_fork() const {
   copy->size_ = size_;
   copy->exact_end_ = exact_end_;
   return copy;
-}
-
-PageHandle Sequence::share_page(LayerGroupId group, Position first_position) const {
-  return table(group).page(first_position).share();
 }
 
 Room Sequence::try_adopt(std::span<const std::int32_t> fills, std::span<const PageHandle> pages) {

@@ -69,8 +69,6 @@ class Sequence {
   /// Adds `tokens` >= 0 slots. A new page begins at each cut, so the page before it is sealed; a
   /// cut at size() seals the last one. Cuts ascend, in [size(), size() + tokens).
   Room try_append(std::int32_t tokens, std::span<const Position> cuts = {});
-  /// Bytes that try_append(tokens, cuts) would take from the budget now.
-  std::uint64_t bytes_to_append(std::int32_t tokens, std::span<const Position> cuts = {}) const;
   /// Lets pages outside every future query's window go. try_append does it first anyway.
   void trim();
 
@@ -108,9 +106,6 @@ class Sequence {
   /// A sequence with the same tokens and gaps that shares every page; null when its tables find no
   /// room.
   SequenceHandle try_fork() const;
-  /// Another reference to a page, for a holder beside the sequences (a prefix tree): while it
-  /// lives, nobody writes the page. KvCache::validate() must be told of it.
-  PageHandle share_page(LayerGroupId group, Position first_position) const;
   /// Takes references to pages whose first fills[i] slots hold the positions from size() on, one
   /// after another; pages[i * groups + g] is page i's of group g. A partly filled last page in the
   /// group's own form is open: the next append copies it, or seals it by a cut. Pages that a window

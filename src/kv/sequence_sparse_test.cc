@@ -413,7 +413,8 @@ TEST(SequenceAdopt, TakesSharedPagesFromTheFront) {
     auto source = cache->try_create_sequence();
     append(*source, 30, {10, 12});
     for (const Position first : {0, 10, 12})
-      for (const int group : {0, 1}) held.push_back(source->share_page(LayerGroupId(group), first));
+      for (const int group : {0, 1})
+        held.push_back(share_page(*source, LayerGroupId(group), first));
   }
   for (const PageHandle& page : held) others.push_back(&page);
   EXPECT_EQ(cache->validate().code(), StatusCode::kCorrupt);
@@ -442,7 +443,7 @@ TEST(SequenceAdopt, GoesOnBehindItsOwnPages) {
   auto source = cache->try_create_sequence();
   append(*source, 40);
   std::vector<PageHandle> held;
-  for (const Position first : {16, 32}) held.push_back(source->share_page(kGlobal, first));
+  for (const Position first : {16, 32}) held.push_back(share_page(*source, kGlobal, first));
   auto sequence = cache->try_create_sequence();
   append(*sequence, 16);
   ASSERT_TRUE(sequence->try_adopt(std::vector<std::int32_t>{16, 5}, held));
@@ -462,8 +463,8 @@ TEST(SequenceAdopt, AWindowTakesWhatTheNextQuerySees) {
     std::vector<PageHandle> held;
     for (std::size_t i = 0; i < 5; ++i) {
       const auto first = static_cast<Position>(16 * i);
-      held.push_back(source->share_page(kGlobal, first));
-      held.push_back(i < missing ? PageHandle() : source->share_page(kWindowed, first));
+      held.push_back(share_page(*source, kGlobal, first));
+      held.push_back(i < missing ? PageHandle() : share_page(*source, kWindowed, first));
     }
     auto sequence = cache->try_create_sequence();
     ASSERT_TRUE(sequence->try_adopt(std::vector<std::int32_t>{16, 16, 16, 16, 3}, held));
@@ -475,7 +476,7 @@ TEST(SequenceAdopt, AWindowTakesWhatTheNextQuerySees) {
   }
   std::vector<PageHandle> short_of_window;
   for (const Position first : {0, 16}) {
-    short_of_window.push_back(source->share_page(kGlobal, first));
+    short_of_window.push_back(share_page(*source, kGlobal, first));
     short_of_window.emplace_back();
   }
   auto sequence = cache->try_create_sequence();

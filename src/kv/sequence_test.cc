@@ -74,7 +74,7 @@ TEST(Sequence, ViewsHaveFullPagesButTheLast) {
 TEST(Sequence, AppendingNothingIsFree) {
   const auto cache = make_cache({.groups = {group(0)}});
   auto sequence = cache->try_create_sequence();
-  EXPECT_EQ(sequence->bytes_to_append(0), 0U);
+  EXPECT_EQ(bytes_to_append(*sequence, *cache, 0), 0U);
   EXPECT_TRUE(sequence->try_append(0));
   ASSERT_TRUE(sequence->try_append(5));
   const auto fork = sequence->try_fork();
@@ -190,7 +190,7 @@ TEST(Sequence, EveryRefusalLeavesEverythingUnchanged) {
   ASSERT_TRUE(sequence->try_append(8 * 16 - 3));
   const auto sharer = sequence->try_fork();
   sequence->trim();
-  const std::uint64_t need = sequence->bytes_to_append(100);
+  const std::uint64_t need = bytes_to_append(*sequence, *cache, 100);
   const Snapshot before = snapshot(*cache, *sequence);
   KvBudget& budget = cache->budget();
   for (std::uint64_t leave = 0; leave < need; leave += leave % 4096 < 4000 ? 97 : 1) {

@@ -54,37 +54,67 @@ std::uint64_t Evictor::spare_bytes() const {
   return 2 * largest_form_bytes(cache_, group_);
 }
 
-/// Whether the page is this session's alone, once the prefix tree has forgotten it.
+/// Whether the page is this session's alone, but for the prefix tree.
+bool Evictor::may_be_alone(const PageHandle& page) {
+  return page.references() == (page.remembered() ? 2 : 1);
+}
+
+/// The same, and the tree has forgotten it.
 bool Evictor::held_alone(const PageHandle& page) {
-  if (page.references() == 2 && cache_.prefixes() != nullptr)
-    cache_.prefixes()->forget_page(group_, page);
+  if (!may_be_alone(page)) return false;
+  if (page.remembered()) cache_.prefixes()->forget_page(page);
   return page.exclusive();
 }
 
-bool Evictor::demote(const Seat& seat, Position first_position, KvFormat format, Sharing sharing) {
+/// Gives the page the form that buffer_ holds.
+Room Evictor::replace(const Seat& seat, Position first_position, KvFormat format) {
+  return seat.sequence->try_replace(
+      first_position, format,
+      [&](const KvPageLayout&, const std::byte*, const KvPageLayout& layout, std::byte* page,
+          std::int32_t) { std::memcpy(page, buffer_.data(), layout.page_bytes()); });
+}
+
+Evictor::Demotion Evictor::demote(const Seat& seat, Position first_position, KvFormat format,
+                                  Sharing sharing) {
   const PagedKvView view = seat.sequence->view(group_);
   const auto ref = std::lower_bound(
       view.pages.begin(), view.pages.end(), first_position,
       [](const KvPageRef& page, Position position) { return page.first_position < position; });
   const auto index = static_cast<std::size_t>(ref - view.pages.begin());
-  if (!held_alone(seat.sequence->table(group_).pages()[index]) && sharing == Sharing::kLeave)
-    return true;  // it would free nothing
   const KvPageLayout target = view.layout->in(format);
-  if (buffer_.size() < target.page_bytes()) return false;
+  if (buffer_.size() < target.page_bytes()) return Demotion::kNoRoom;
+  const bool alone = held_alone(seat.sequence->table(group_).pages()[index]);
+  const bool may_copy = sharing == Sharing::kCopy &&
+                        cache_.budget().missing_bytes(PagePool::stride_bytes_for(target)) == 0;
+  if (!alone && !may_copy) return Demotion::kLeft;
   const std::optional<float> error =
       convert_kv_page(view.layout->in(ref->format), ref->base, target, buffer_.data(), ref->filled);
-  if (!error.has_value()) return false;
-  spare_.release();
-  const Room room = seat.sequence->try_replace(
-      first_position, format,
-      [&](const KvPageLayout&, const std::byte*, const KvPageLayout& layout, std::byte* page,
-          std::int32_t) { std::memcpy(page, buffer_.data(), layout.page_bytes()); });
-  auto held = cache_.budget().try_reserve(buffer_.size());
-  if (held) spare_ = *std::move(held);  // a shared page gave nothing back: the next time again
-  if (!room) return false;
+  if (!error.has_value()) {
+    seat.memory->refuse_forms(first_position);
+    return Demotion::kLeft;
+  }
+  // Only a page that goes gives back what its new form takes.
+  if (alone) spare_.release();
+  const Room room = replace(seat, first_position, format);
+  if (alone) {
+    auto held = cache_.budget().try_reserve(buffer_.size());
+    MEMDECAY_CHECK(held.has_value());
+    spare_ = *std::move(held);
+  }
+  if (!room) return Demotion::kNoRoom;
   seat.memory->demoted(first_position, format, *error);
   ++changed_pages_;
-  return true;
+  return Demotion::kDone;
+}
+
+EvictionPlan Evictor::make_plan(const Seat& seat, const PlanRequest& request,
+                                Sharing sharing) const {
+  if (request.may_demote && seat.memory->options().demotes) {
+    const std::vector<PageHandle>& pages = seat.sequence->table(group_).pages();
+    for (std::size_t i = 0; i < pages.size(); ++i)
+      seat.memory->offer_forms(i, sharing == Sharing::kCopy || may_be_alone(pages[i]));
+  }
+  return seat.memory->plan(request);
 }
 
 void Evictor::carry_out(const Seat& seat, const EvictionPlan& plan, Sharing sharing) {
@@ -100,7 +130,7 @@ void Evictor::carry_out(const Seat& seat, const EvictionPlan& plan, Sharing shar
   for (const PlanAction& action : plan.actions) {
     if (action.drop) continue;
     const Position first = seat.memory->page(action.page).first_position;
-    if (!demote(seat, first, format_of(action.form), sharing)) return;
+    if (demote(seat, first, format_of(action.form), sharing) == Demotion::kNoRoom) return;
   }
 }
 
@@ -124,7 +154,7 @@ void Evictor::share_out(std::span<const Seat> seats, std::uint64_t excess,
     PlanRequest own = request;
     own.budget_bytes = static_cast<std::uint64_t>(tracked * (1.0 - share));
     if (occasion == Occasion::kAhead) own.may_drop = drops_ahead(seat);
-    carry_out(seat, seat.memory->plan(own));
+    carry_out(seat, make_plan(seat, own, Sharing::kLeave));
   }
 }
 
@@ -139,7 +169,7 @@ bool Evictor::free_own(const Seat& seat, std::uint64_t bytes, bool may_drop) {
   for (const bool may_demote : {true, false}) {
     if (!may_demote && !may_drop) break;
     request.may_demote = may_demote;
-    const EvictionPlan plan = seat.memory->plan(request);
+    const EvictionPlan plan = make_plan(seat, request, Sharing::kCopy);
     if (plan.missing_bytes > 0) return false;
     carry_out(seat, plan, Sharing::kCopy);
     if (seat.memory->tracked_bytes() <= request.budget_bytes) return true;
@@ -147,14 +177,34 @@ bool Evictor::free_own(const Seat& seat, std::uint64_t bytes, bool may_drop) {
   return false;
 }
 
+/// A session gives by its share of all that is held; where one cannot, the others give the rest.
+/// Returns the bytes that came back.
+std::uint64_t Evictor::free_by_demotion(std::span<const Seat> seats, std::uint64_t bytes) {
+  PlanRequest request;
+  request.urgency = Urgency::kPressed;
+  request.may_drop = false;
+  const KvBudget& budget = cache_.budget();
+  const std::uint64_t held = budget.current_bytes();
+  std::uint64_t freed = 0;
+  for (bool changed = true; changed && freed < bytes;) {
+    const std::uint64_t before = changed_pages_;
+    share_out(seats, bytes - freed, request, Occasion::kNeed);
+    changed = changed_pages_ > before;
+    freed = held - std::min(held, budget.current_bytes());
+  }
+  return freed;
+}
+
 bool Evictor::free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote,
                    bool may_drop) {
   const std::uint64_t before = changed_pages_;
-  PlanRequest request;
-  request.urgency = Urgency::kPressed;
-  request.may_demote = may_demote;
-  request.may_drop = may_drop;
-  share_out(seats, bytes, request, Occasion::kNeed);
+  const std::uint64_t freed = may_demote ? free_by_demotion(seats, bytes) : 0;
+  if (may_drop && freed < bytes) {
+    PlanRequest request;
+    request.urgency = Urgency::kPressed;
+    request.may_demote = false;
+    share_out(seats, bytes - freed, request, Occasion::kNeed);
+  }
   return changed_pages_ > before;
 }
 
@@ -201,7 +251,7 @@ void Evictor::relieve(std::span<const Seat> seats, std::uint64_t most_bytes) {
     if (tracked <= own.budget_bytes) continue;
     own.budget_bytes = std::max(own.budget_bytes, tracked - std::min(tracked, most_bytes));
     own.may_drop = drops_ahead(seat);
-    carry_out(seat, seat.memory->plan(own), Sharing::kCopy);
+    carry_out(seat, make_plan(seat, own, Sharing::kCopy), Sharing::kCopy);
   }
   const std::uint64_t live = relieve_of_prefixes(most_bytes);
   const PlanRequest request = watermarks_.demand(live, cache_.budget().limit_bytes());
@@ -211,9 +261,8 @@ void Evictor::relieve(std::span<const Seat> seats, std::uint64_t most_bytes) {
 
 /// What the session holds alone, or but for the prefix tree: that may keep the instructions, which
 /// sessions have in common, and forgets the rest.
-bool Evictor::may_be_packed(const PageHandle& page, const PageMeta& meta) const {
-  const bool remembered = cache_.prefixes() != nullptr && page.references() == 2;
-  return page.exclusive() || (remembered && meta.region != Region::kSystem);
+bool Evictor::may_be_packed(const PageHandle& page, const PageMeta& meta) {
+  return may_be_alone(page) && !(page.remembered() && meta.region == Region::kSystem);
 }
 
 bool Evictor::list_packable(const Seat& seat) {
@@ -258,10 +307,7 @@ bool Evictor::pack_pages(const Seat& seat, const PackingChoice& choice) {
   SessionMemory& memory = *seat.memory;
   positions_.clear();
   for (std::size_t i = choice.first; i < choice.first + choice.count; ++i) {
-    if (!held_alone(seat.sequence->table(group_).pages()[i])) {
-      memory.settle(choice.count);  // a fork has it too
-      return false;
-    }
+    MEMDECAY_CHECK(held_alone(seat.sequence->table(group_).pages()[i]));
     positions_.push_back(memory.pages()[i].first_position);
   }
   if (!seat.sequence->pack_pages(positions_)) return false;
@@ -307,7 +353,8 @@ void Evictor::convert_sealed(const Seat& seat) {
   }
   for (std::size_t i = end; i-- > 0;) {
     if (pages[i].format == *form) break;
-    if (pages[i].sealed && !demote(seat, pages[i].first_position, *form, Sharing::kCopy)) break;
+    if (!pages[i].sealed) continue;
+    if (demote(seat, pages[i].first_position, *form, Sharing::kCopy) == Demotion::kNoRoom) break;
   }
 }
 

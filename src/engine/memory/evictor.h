@@ -12,8 +12,15 @@
 // A demotion writes the page's new form into a buffer of its own first, where its rounding error is
 // known before anything is lost, and needs its new page before the old one goes. Budget for both is
 // held from the start, so demotions work in a full budget and current_bytes() never passes the
-// limit. Invariants: a plan is applied whole, drops first; a page that kv refuses to replace, or
-// that holds numbers no form can, is left as it is.
+// limit.
+//
+// A page that several sessions hold gives nothing back before the last of them lets go. Plans for
+// the cache's budget are not offered its coarser forms; a session's own budget, which counts it in
+// full, may take a copy in fewer bits where the cache has room for one beside what is held here.
+//
+// Invariants: a plan's drops are applied whole, and first; of its demotions those that find room. A
+// page with numbers that no form can hold stays as it is, and is not offered one again. What is
+// held for demotions is held again after each.
 // Threads: the engine's. Cost: the plans', plus the pages moved.
 #pragma once
 
@@ -44,13 +51,14 @@ class Evictor {
   /// then nothing can be demoted.
   [[nodiscard]] bool hold_spare();
 
-  /// Frees at least `bytes` of the session's own pages; false where its plan cannot, and then
-  /// nothing has changed. Without `may_drop` pages only change their form.
+  /// Frees at least `bytes` of the session's own pages. False where its plan cannot, and then
+  /// nothing has changed; or where it could only with copies that the cache has no room for, and
+  /// then what else could go has gone. Without `may_drop` pages only change their form.
   [[nodiscard]] bool free_own(const Seat& seat, std::uint64_t bytes, bool may_drop = true);
-  /// Plans for `bytes` of the cache's budget; false where no plan has anything left to give. Pages
-  /// that sessions share are not demoted, and come back only when the last of them lets go: who
-  /// asks again asks for more, and for drops. What a session shares with the prefix tree alone, the
-  /// tree forgets first.
+  /// Plans for `bytes` of the cache's budget; false where no plan has anything left to give.
+  /// Nothing is dropped while a session can free the bytes by demotions. Dropped pages that
+  /// sessions share come back only when the last of them lets go: who asks again asks for more.
+  /// What a session shares with the prefix tree alone, the tree forgets first.
   bool free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote,
             bool may_drop = true);
   /// Drops at least `tokens` tokens where the session's plans can, however many bytes are free.
@@ -73,12 +81,22 @@ class Evictor {
  private:
   /// Whether pages that others hold are demoted too, by a copy of one's own.
   enum class Sharing : std::uint8_t { kLeave, kCopy };
+  enum class Demotion : std::uint8_t {
+    kDone,
+    kLeft,  ///< others hold it, and no copy is wanted or has room; or no form holds its numbers
+    kNoRoom,
+  };
 
+  /// What the seat's policy proposes, with only those forms on offer that `sharing` allows.
+  EvictionPlan make_plan(const Seat& seat, const PlanRequest& request, Sharing sharing) const;
   void carry_out(const Seat& seat, const EvictionPlan& plan, Sharing sharing = Sharing::kLeave);
-  bool demote(const Seat& seat, Position first_position, KvFormat format, Sharing sharing);
+  Demotion demote(const Seat& seat, Position first_position, KvFormat format, Sharing sharing);
+  Room replace(const Seat& seat, Position first_position, KvFormat format);
+  std::uint64_t free_by_demotion(std::span<const Seat> seats, std::uint64_t bytes);
   std::uint64_t relieve_of_prefixes(std::uint64_t most_bytes);
+  static bool may_be_alone(const PageHandle& page);
   bool held_alone(const PageHandle& page);
-  bool may_be_packed(const PageHandle& page, const PageMeta& meta) const;
+  static bool may_be_packed(const PageHandle& page, const PageMeta& meta);
   /// Fills packable_; whether the pages are so empty that near kin may be packed.
   bool list_packable(const Seat& seat);
   std::optional<PackingChoice> choose(std::int32_t page_tokens, std::size_t most_pages,

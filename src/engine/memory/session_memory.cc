@@ -213,7 +213,10 @@ void SessionMemory::fill_in(const Page& page, PageMeta& meta) const {
 
 /// Tells the policy about a page that is new, grew, or was sealed.
 void SessionMemory::track(Page& page, bool is_new) {
-  if (is_new) page.id = take_id();
+  if (is_new) {
+    page.id = take_id();
+    page.forms = Forms::kOffered;
+  }
   PageMeta& meta = metas_[page.id.index()];
   if (is_new) meta = begin_meta(page);
   fill_in(page, meta);
@@ -343,6 +346,24 @@ void SessionMemory::demoted(Position first_position, KvFormat format, float roun
   track(page, /*is_new=*/false);
 }
 
+void SessionMemory::set_forms(Page& page, Forms forms) {
+  page.forms = forms;
+  PageMeta& meta = metas_[page.id.index()];
+  for (std::size_t form = form_index(meta.form) + 1; form < kPageFormCount; ++form)
+    meta.forms[form].bytes = forms == Forms::kOffered ? options_.forms[form].bytes : 0;
+  policy_->track(meta);
+}
+
+void SessionMemory::offer_forms(std::size_t page, bool offered) {
+  Page& entry = pages_[page];
+  const Forms forms = offered ? Forms::kOffered : Forms::kWithheld;
+  if (entry.forms != forms && entry.forms != Forms::kRefused) set_forms(entry, forms);
+}
+
+void SessionMemory::refuse_forms(Position first_position) {
+  set_forms(pages_[index_of(first_position)], Forms::kRefused);
+}
+
 void SessionMemory::packed(std::size_t first, std::size_t count, const PagedKvView& view,
                            const PackedRuns& runs) {
   MEMDECAY_CHECK(view.pages.size() < pages_.size() && first + count <= pages_.size());
@@ -357,7 +378,8 @@ void SessionMemory::packed(std::size_t first, std::size_t count, const PagedKvVi
     const KvPageRef& ref = view.pages[first + i];
     const auto own_runs = runs.of(ref);
     pages[i] = {ref.first_position, ref.filled, ref.format,
-                /*sealed=*/true,    take_id(),  {own_runs.begin(), own_runs.end()}};
+                /*sealed=*/true,    take_id(),  {own_runs.begin(), own_runs.end()},
+                Forms::kOffered};
     PageMeta& meta = after[i].meta = begin_meta(pages[i]);
     std::int64_t born = 0;
     for (std::int32_t free = ref.filled; free > 0;) {

@@ -52,6 +52,12 @@ struct SessionMemoryOptions {
 
 class SessionMemory {
  public:
+  /// Whether plans may name coarser forms of a page.
+  enum class Forms : std::uint8_t {
+    kOffered,
+    kWithheld,  ///< not now: it would free nothing
+    kRefused,   ///< never: no form can hold the page's numbers
+  };
   struct Page {
     Position first_position = 0;
     std::int32_t filled = 0;
@@ -59,6 +65,7 @@ class SessionMemory {
     bool sealed = false;
     TrackedPageId id;
     std::vector<PositionRun> runs = {};  ///< which positions; empty where they have no gap
+    Forms forms = Forms::kOffered;
   };
 
   SessionMemory(EvictionPolicyHandle policy, const SessionMemoryOptions& options);
@@ -92,6 +99,11 @@ class SessionMemory {
   /// What the session's own budget asks for now; budget_bytes >= tracked_bytes(): nothing.
   PlanRequest demand() { return watermarks_.demand(tracked_bytes(), options_.budget_bytes); }
   const Page& page(TrackedPageId id) const;
+  /// From now on plans may name coarser forms of pages()[page], or may not; a page whose forms were
+  /// refused is left alone. Cost: O(1) where nothing changes, else as track().
+  void offer_forms(std::size_t page, bool offered);
+  /// No form can hold the page's numbers: plans name none any more.
+  void refuse_forms(Position first_position);
   void dropped(std::span<const Position> first_positions);
   /// `rounding_error` is what the page's numbers lost (convert_kv_page): from then on the policy
   /// knows this page's own, and expects as much more or less than usual of coarser forms.
@@ -131,6 +143,7 @@ class SessionMemory {
   PageMeta begin_meta(const Page& page) const;
   void fill_in(const Page& page, PageMeta& meta) const;
   void track(Page& page, bool is_new);
+  void set_forms(Page& page, Forms forms);
   TrackedPageId take_id();
   void give_back(TrackedPageId id);
   void release(const Page& page);

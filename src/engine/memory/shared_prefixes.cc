@@ -93,7 +93,7 @@ void SharedPrefixes::keep_full(std::vector<std::int32_t>& sizes, bool last_may_b
 
 SharedPrefixes::Match SharedPrefixes::match(Sequence& sequence, const PrefixScope& scope,
                                             std::span<const TokenId> tokens,
-                                            std::span<const Position> cuts,
+                                            std::span<const Position> cuts, std::size_t most_pages,
                                             PrefixDifference::Audience audience) {
   Match match;
   const Position own = sequence.size();
@@ -102,12 +102,15 @@ SharedPrefixes::Match SharedPrefixes::match(Sequence& sequence, const PrefixScop
   const bool keeps_own = sequence.exact_tokens() == own;
   std::vector<std::int32_t> sizes = page_sizes(sequence, keeps_own, cuts, end);
   keep_full(sizes, /*last_may_be_short=*/true);
+  const bool too_many = sizes.size() > most_pages;
+  if (too_many) sizes.resize(most_pages);
   const PrefixPlan plan{part(tokens, 0, sum(sizes)), sizes};
   const PrefixPin pin = tree_.lookup_and_pin(scope, plan);
   match.difference = tree_.find_difference(scope, plan, pin, audience);
   const auto planned = static_cast<Position>(plan.tokens.size());
   if (match.difference.cause == PrefixDifference::Cause::kNone && planned < end)
-    match.difference.cause = PrefixDifference::Cause::kShortPage;
+    match.difference.cause =
+        too_many ? PrefixDifference::Cause::kBudget : PrefixDifference::Cause::kShortPage;
   if (pin.matched_tokens() + pin.partial_tokens() <= own) return match;
   match.replaced_own = !keeps_own;
   take(sequence, pin, keeps_own && !has_windows_);
@@ -175,31 +178,55 @@ void SharedPrefixes::remember(const Sequence& sequence, const PrefixScope& scope
     if (!insert_page(sequence, scope, pin, part(tokens, first, at), first)) return;
   }
   done = end;
-  hold_limit();
+}
+
+std::vector<PageHandle> SharedPrefixes::pages_at(const Sequence& sequence,
+                                                 Position first_position) const {
+  std::vector<PageHandle> pages;
+  for (std::size_t g = 0; g < cache_.groups().size(); ++g) {
+    const PageTable& table = sequence.table(LayerGroupId(static_cast<std::int32_t>(g)));
+    const auto entry = table.find(first_position);
+    pages.push_back(entry ? table.pages()[*entry].share() : PageHandle());
+  }
+  return pages;
+}
+
+/// Puts copies in the place of pages that the tree has with other tokens; false without room.
+bool SharedPrefixes::copy_remembered(std::vector<PageHandle>& pages) const {
+  for (std::size_t g = 0; g < pages.size(); ++g) {
+    if (!pages[g].has_page() || !pages[g].remembered()) continue;
+    PagePool& pool = cache_.pool(LayerGroupId(static_cast<std::int32_t>(g)));
+    auto copy = pool.try_allocate();
+    if (!copy) return false;
+    std::memcpy(copy->base(), pages[g].base(), pool.layout().page_bytes());
+    pages[g] = *std::move(copy);
+  }
+  return true;
 }
 
 bool SharedPrefixes::insert_page(const Sequence& sequence, const PrefixScope& scope, PrefixPin& pin,
                                  std::span<const TokenId> tokens, Position first_position) {
   for (int attempt = 0; attempt < 2; ++attempt) {
-    std::vector<PageHandle> pages;
-    for (std::size_t g = 0; g < cache_.groups().size(); ++g) {
-      const PageTable& table = sequence.table(LayerGroupId(static_cast<std::int32_t>(g)));
-      const auto entry = table.find(first_position);
-      pages.push_back(entry ? table.pages()[*entry].share() : PageHandle());
+    std::vector<PageHandle> pages = pages_at(sequence, first_position);
+    auto outcome = tree_.insert(scope, pin, tokens, pages, PageLineage::kExact);
+    if (outcome == PrefixTree::Insertion::kElsewhere) {
+      if (!copy_remembered(pages)) return false;
+      outcome = tree_.insert(scope, pin, tokens, pages, PageLineage::kExact);
     }
-    const auto outcome = tree_.insert(scope, pin, tokens, pages, PageLineage::kExact);
     if (outcome != PrefixTree::Insertion::kNoRoom) return true;
     pages.clear();
     // A new page's record is worth more than the oldest page.
-    if (tree_.evict(sizeof(PrefixNode), PrefixTree::Victims::kCachedOnly) == 0) break;
+    if (tree_.evict(tree_.node_bytes(), PrefixTree::Victims::kCachedOnly) == 0) break;
   }
   return false;
 }
 
 void SharedPrefixes::hold_limit() {
   if (cache_.budget().limit_bytes() != KvBudget::kUnlimited) return;
-  const std::uint64_t cached = tree_.memory().cached_only_bytes;
-  if (cached > unbudgeted_bytes_) give_way(cached - unbudgeted_bytes_);
+  const auto cached = [&] { return tree_.memory().cached_only_bytes; };
+  // What gives way counts its records too, so once may not be enough.
+  while (cached() > unbudgeted_bytes_ && give_way(cached() - unbudgeted_bytes_) > 0) {
+  }
 }
 
 }  // namespace memdecay

@@ -10,7 +10,8 @@
 // the borders that the sequence would have made itself, and a hit has the bits of a miss. What is
 // remembered with other borders is found as far as the borders agree and the next page's first
 // slots after that. Models with sliding windows share full pages only, since their groups cut
-// pages at other places as soon as one is not.
+// pages at other places as soon as one is not. A page has one place in the tree: of one that was
+// cut back and then sealed by a border a copy is remembered.
 //
 // Invariants: nothing that was dropped, demoted, packed, or computed after that is remembered
 // (Sequence::exact_tokens()); a scope's pages are taken by that scope alone; pins live within a
@@ -44,9 +45,10 @@ class SharedPrefixes {
   /// Extends `sequence`, which holds the first size() of `tokens`, or replaces what it holds where
   /// that is neither exact nor longer. `cuts`: where the sequence would begin pages, ascending.
   /// Afterwards it holds the first size() of `tokens`, which may be fewer than before where the
-  /// budget has no room for its table.
+  /// budget has no room for its table. `most_pages`: that it may hold then, its own ones counted.
   Match match(Sequence& sequence, const PrefixScope& scope, std::span<const TokenId> tokens,
-              std::span<const Position> cuts, PrefixDifference::Audience audience);
+              std::span<const Position> cuts, std::size_t most_pages,
+              PrefixDifference::Audience audience);
 
   /// Remembers the sealed, exact pages of a sequence that holds `tokens`. `done`: up to where that
   /// was so after the last call; it moves on.
@@ -58,7 +60,7 @@ class SharedPrefixes {
     return tree_.evict(bytes, PrefixTree::Victims::kAlsoShared);
   }
   void clear() { tree_.clear(); }
-  /// Without a budget: lets go of what is too much.
+  /// Without a budget: lets go of what is too much. To be called when sessions let pages go.
   void hold_limit();
   const PrefixTree& tree() const { return tree_; }
 
@@ -70,6 +72,8 @@ class SharedPrefixes {
   void keep_full(std::vector<std::int32_t>& sizes, bool last_may_be_short) const;
   void copy_last_page(Sequence& sequence, const PrefixPage& page) const;
   void take(Sequence& sequence, const PrefixPin& pin, bool keeps_own);
+  std::vector<PageHandle> pages_at(const Sequence& sequence, Position first_position) const;
+  bool copy_remembered(std::vector<PageHandle>& pages) const;
   bool insert_page(const Sequence& sequence, const PrefixScope& scope, PrefixPin& pin,
                    std::span<const TokenId> tokens, Position first_position);
 

@@ -258,9 +258,9 @@ bool is_id(const DifferentWords& words, const std::array<std::string, 3>& ahead)
 }  // namespace
 
 std::string_view miss_kind_name(MissKind kind) {
-  constexpr std::array<std::string_view, 11> kNames = {
+  constexpr std::array<std::string_view, 12> kNames = {
       "hit",   "new_text",   "no_entry",        "evicted",        "other_borders", "short_page",
-      "clock", "identifier", "different_tools", "edited_message", "other_salt"};
+      "clock", "identifier", "different_tools", "edited_message", "budget",        "other_salt"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -21,6 +21,7 @@ enum class MissKind : std::uint8_t {
   kIdentifier,      ///< a request id, hash, or the like
   kDifferentTools,  ///< the tool definitions
   kEditedMessage,   ///< other words
+  kBudget,          ///< the session's own budget holds no more of it
   kOtherSalt,       ///< another tenant has it; only the operator is told
 };
 

@@ -25,6 +25,8 @@ MissKind kind_of(Cause cause) {
       return MissKind::kOtherBorders;
     case Cause::kShortPage:
       return MissKind::kShortPage;
+    case Cause::kBudget:
+      return MissKind::kBudget;
     case Cause::kOtherSalt:
       return MissKind::kOtherSalt;
     case Cause::kDiffers:
@@ -64,6 +66,8 @@ const char* reason(MissKind kind) {
       return "it is remembered, but cut into other pages";
     case MissKind::kShortPage:
       return "a page is not full there, and a model with sliding windows shares full pages only";
+    case MissKind::kBudget:
+      return "the session's own budget holds no more of it";
     case MissKind::kOtherSalt:
       return "another tenant has more of it, and tenants do not share";
     case MissKind::kClock:

@@ -67,6 +67,7 @@ TEST(MissReport, EveryCauseHasItsKindAndSentence) {
        "it was remembered, and evicted for want of room"},
       {Cause::kOtherBorders, MissKind::kOtherBorders, "other_borders",
        "it is remembered, but cut into other pages"},
+      {Cause::kBudget, MissKind::kBudget, "budget", "the session's own budget holds no more of it"},
       {Cause::kOtherSalt, MissKind::kOtherSalt, "other_salt",
        "another tenant has more of it, and tenants do not share"},
   };

@@ -22,6 +22,7 @@ struct PrefixDifference {
     kOtherBorders,  ///< the next tokens are remembered, but cut into other pages
     kDiffers,       ///< a remembered sequence goes on with other tokens
     kShortPage,     ///< a short page ends what windows can share; its caller says so
+    kBudget,        ///< the session's own budget holds no more of it; its caller says so
     kOtherSalt,     ///< another tenant has more of these tokens; for the operator only
   };
   /// Who will read it. Only the operator learns what other tenants have.

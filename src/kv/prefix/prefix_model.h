@@ -32,7 +32,7 @@ class PrefixModel final : public RandomWalk {
 
   explicit PrefixModel(const PrefixWorld::Shape& shape) : world_(shape), tree_(world_.tree()) {
     oracle_.window = shape.window;
-    oracle_.node_bytes = sizeof(PrefixNode) + PrefixWorld::kGroups * sizeof(PageHandle);
+    oracle_.node_bytes = tree_.node_bytes();
     oracle_.page_bytes = {world_.pool(0).stride_bytes(), world_.pool(1).stride_bytes()};
     oracle_.held = [this](int group, std::int32_t page) { return world_.held(group, page); };
   }
@@ -62,8 +62,8 @@ class PrefixModel final : public RandomWalk {
     if (operation < 26 && !pins_.empty()) return adopt(choose, pins_[choose(count(pins_))]);
     if (operation < 29 && !world_.sequences().empty())
       return close_sequence(choose(count(world_.sequences())));
-    if (operation < 31) return evict(choose);
-    return forget(choose);
+    if (operation < 31 || pins_.empty()) return evict(choose);
+    return forget(choose(count(pins_)));
   }
   template <typename T>
   static std::uint32_t count(const std::vector<T>& all) {
@@ -168,10 +168,9 @@ class PrefixModel final : public RandomWalk {
 
   std::string let_go(std::uint32_t which) {
     done_ = "release";
-    OpenPin& open = pins_[which];
-    open.pin.release();
-    if (open.partial) oracle_.unpin_one(*open.partial);
-    oracle_.unpin(open.tip);
+    pins_[which].pin.release();
+    if (pins_[which].partial) oracle_.unpin_one(*pins_[which].partial);
+    oracle_.unpin(pins_[which].tip);
     pins_.erase(pins_.begin() + which);
     return {};
   }
@@ -210,12 +209,14 @@ class PrefixModel final : public RandomWalk {
                              before - world_.budget().current_bytes(), freed, wanted);
   }
 
-  std::string forget(const Choose& choose) {
+  std::string forget(std::uint32_t which) {
+    const Name name = pins_[which].tip;
+    if (name.second.empty()) return let_go(which);
+    world_.sequences().emplace_back();
+    world_.sequences().back().push_back({0, pins_[which].pin.pages().back().pages[0].share()});
+    let_go(which);
     done_ = "forget";
-    const Name name{static_cast<int>(choose(2)), oracle_.some_path(choose)};
-    const FlatPath flat(name.second);
-    if (flat.tokens.empty()) return {};
-    const std::uint64_t freed = tree_.forget(kScopes[index(name.first)], flat.plan());
+    const std::uint64_t freed = tree_.forget_page(world_.sequences().back().front().page);
     const std::uint64_t wanted = oracle_.forget(name);
     counts_.forgotten += wanted > 0 ? 1U : 0U;
     return freed == wanted ? "" : fmt::format("{} bytes freed, {} expected", freed, wanted);
@@ -224,9 +225,8 @@ class PrefixModel final : public RandomWalk {
   std::string compare() override {
     counts_.most_pages = std::max(counts_.most_pages, oracle_.records.size());
     const std::string trouble = world_.check();
-    const std::int32_t nodes = tree_.counters().nodes;
-    if (!trouble.empty() || nodes == static_cast<std::int32_t>(oracle_.records.size()))
-      return trouble;
+    const auto nodes = static_cast<std::size_t>(tree_.counters().nodes);
+    if (!trouble.empty() || nodes == oracle_.records.size()) return trouble;
     return fmt::format("{} pages instead of {}", nodes, oracle_.records.size());
   }
 

@@ -139,7 +139,11 @@ class PrefixOracle {
   std::uint64_t evict(std::uint64_t bytes, bool also_shared) {
     std::uint64_t freed = 0;
     const std::uint64_t start = now_;
-    while (freed < bytes) {
+    const auto idle = [&] {
+      return std::any_of(records.begin(), records.end(),
+                         [&](const auto& one) { return frees_a_page(one.second); });
+    };
+    while (freed < bytes && idle()) {
       const std::optional<Name> oldest = oldest_of([](const Name&) { return true; });
       if (!oldest || records.at(*oldest).last_use > start) break;
       if (is_cached_only(records.at(*oldest))) {

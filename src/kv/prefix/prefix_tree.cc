@@ -68,11 +68,6 @@ std::vector<PrefixPage> PrefixPin::pages() const {
   return pages;
 }
 
-PrefixPage PrefixPin::last_page() const {
-  MEMDECAY_CHECK(tip_ != nullptr);
-  return page(*tip_);
-}
-
 PrefixPage PrefixPin::partial_page() const {
   MEMDECAY_CHECK(partial_ != nullptr);
   return page(*partial_);
@@ -145,6 +140,7 @@ PrefixTree::PrefixTree(KvBudget& budget, std::vector<PagePool*> pools,
       pools_(std::move(pools)),
       hasher_(std::move(hasher)),
       records_(std::move(records)),
+      places_(pools_.size()),
       past_evictions_(static_cast<std::size_t>(remembered_evictions)) {}
 
 PrefixTree::~PrefixTree() {
@@ -153,7 +149,8 @@ PrefixTree::~PrefixTree() {
 }
 
 std::uint64_t PrefixTree::node_bytes() const {
-  return sizeof(PrefixNode) + pools_.size() * sizeof(PageHandle);
+  constexpr std::uint64_t kPlace = sizeof(std::pair<const PageId, PrefixNode*>) + 4 * sizeof(void*);
+  return sizeof(PrefixNode) + pools_.size() * (sizeof(PageHandle) + kPlace);
 }
 
 std::uint64_t PrefixTree::root_bytes(const PrefixScope& scope) {
@@ -239,13 +236,18 @@ PrefixTree::Insertion PrefixTree::insert(const PrefixScope& scope, PrefixPin& pi
   PrefixNode* node = nullptr;
   auto found = sibling_order::closest(parent != nullptr ? parent->children : nullptr, tokens);
   const bool present = found.equal;
+  const auto remembered = [](const PageHandle& page) {
+    return page.has_page() && page.remembered();
+  };
   if (present) {
     node = found.node;
     for (std::size_t g = 0; g < pages.size(); ++g) {
-      if (!node->pages[g].has_page()) node->pages[g] = std::move(pages[g]);
+      if (!node->pages[g].has_page() && !remembered(pages[g])) take_page(*node, g, pages[g]);
       pages[g].reset();
     }
     ++counters_.duplicate_pages;
+  } else if (std::any_of(pages.begin(), pages.end(), remembered)) {
+    return Insertion::kElsewhere;
   } else {
     auto paid = budget_.try_reserve(node_bytes() + (parent == nullptr ? root_bytes(scope) : 0));
     if (!paid) {
@@ -279,7 +281,7 @@ PrefixNode& PrefixTree::add_node(PrefixNode& parent, std::span<const TokenId> to
   node->end = parent.end + node->token_count;
   std::copy(tokens.begin(), tokens.end(), node->token_ids.begin());
   node->pages = std::make_unique<PageHandle[]>(pages.size());
-  std::move(pages.begin(), pages.end(), node->pages.get());
+  for (std::size_t g = 0; g < pages.size(); ++g) take_page(*node, g, pages[g]);
   sibling_order::insert(parent.children, *node);
   ++parent.child_count;
   ++counters_.nodes;
@@ -287,7 +289,29 @@ PrefixNode& PrefixTree::add_node(PrefixNode& parent, std::span<const TokenId> to
   return *node;
 }
 
+void PrefixTree::take_page(PrefixNode& node, std::size_t group, PageHandle& page) {
+  if (!page.has_page()) return;
+  pools_[group]->set_remembered(page, true);
+  places_[group].emplace(page.id(), &node);
+  node.pages[group] = std::move(page);
+}
+
+void PrefixTree::let_page_go(PrefixNode& node, std::size_t group) {
+  PageHandle& page = node.pages[group];
+  if (!page.has_page()) return;
+  pools_[group]->set_remembered(page, false);
+  places_[group].erase(page.id());
+  page.reset();
+}
+
 // ---- eviction ----
+
+/// Pages that nobody but the tree holds.
+std::int32_t PrefixTree::idle_pages() const {
+  std::int32_t pages = 0;
+  for (const PagePool* pool : pools_) pages += pool->idle_pages();
+  return pages;
+}
 
 bool PrefixTree::cached_only(const PrefixNode& node) const {
   const auto free = [](const PageHandle& page) { return !page.has_page() || page.exclusive(); };
@@ -307,7 +331,8 @@ void PrefixTree::use_path(PrefixNode& leaf) {
 std::uint64_t PrefixTree::evict(std::uint64_t bytes, Victims victims) {
   std::uint64_t freed = 0;
   const std::uint64_t start = recency_.now();
-  while (freed < bytes && recency_.oldest() != nullptr && recency_.oldest()->let_go <= start) {
+  while (freed < bytes && idle_pages() > 0 && recency_.oldest() != nullptr &&
+         recency_.oldest()->let_go <= start) {
     PrefixNode& leaf = *recency_.oldest();
     if (cached_only(leaf))
       freed += remove(leaf);
@@ -319,6 +344,7 @@ std::uint64_t PrefixTree::evict(std::uint64_t bytes, Victims victims) {
 }
 
 std::uint64_t PrefixTree::evict_shared(std::uint64_t bytes) {
+  if (idle_pages() == 0) return 0;
   // Parents are newer than their children, and a pinned parent stays.
   for (PrefixNode* node = recency_.newest(); node != nullptr; node = node->older) {
     const bool parent_goes = node->parent->let_go != 0 && node->parent->in_the_way;
@@ -339,26 +365,10 @@ std::uint64_t PrefixTree::clear() {
   return freed;
 }
 
-std::uint64_t PrefixTree::forget(const PrefixScope& scope, const PrefixPlan& plan) {
-  check_plan(plan);
-  const auto root = roots_.find(scope);
-  if (root == roots_.end() || plan.tokens.empty()) return 0;
-  PrefixNode* node = root->second.get();
-  for (const std::int32_t tokens : plan.page_tokens) {
-    const auto next = sibling_order::closest(
-        node->children,
-        plan.tokens.subspan(static_cast<std::size_t>(node->end), static_cast<std::size_t>(tokens)));
-    if (!next.equal) return 0;
-    node = next.node;
-  }
-  return forget_from(*node);
-}
-
-std::uint64_t PrefixTree::forget_page(LayerGroupId group, const PageHandle& page) {
-  for (const auto& [scope, root] : roots_)
-    for (PrefixNode* const node : nodes_below(*root))
-      if (node->pages[group.index()].has_page() && node->pages[group.index()].id() == page.id())
-        return forget_from(*node);
+std::uint64_t PrefixTree::forget_page(const PageHandle& page) {
+  if (!page.remembered()) return 0;
+  for (std::size_t g = 0; g < pools_.size(); ++g)
+    if (pools_[g] == &page.pool()) return forget_from(*places_[g].at(page.id()));
   return 0;
 }
 
@@ -374,8 +384,10 @@ std::uint64_t PrefixTree::forget_from(PrefixNode& node) {
 std::uint64_t PrefixTree::remove(PrefixNode& leaf) {
   MEMDECAY_CHECK(leaf.children == nullptr && leaf.pins == 0);
   std::uint64_t freed = node_bytes();
-  for (std::size_t g = 0; g < pools_.size(); ++g)
+  for (std::size_t g = 0; g < pools_.size(); ++g) {
     if (leaf.pages[g].has_page() && leaf.pages[g].exclusive()) freed += pools_[g]->stride_bytes();
+    let_page_go(leaf, g);
+  }
   past_evictions_[next_eviction_++ % past_evictions_.size()] = leaf.key.leading_bits();
   recency_.remove(leaf);
   PrefixNode& parent = *leaf.parent;

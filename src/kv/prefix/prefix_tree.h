@@ -12,12 +12,14 @@
 //
 // A pin is for the length of a call, not of a session: the bytes of pinned pages cannot come back.
 // To get logits, leave the last token out of the plan. In a group with a sliding window nodes may
-// lack pages; a match ends where the query after it has its whole window.
+// lack pages; a match ends where the query after it has its whole window. A page stands in one
+// place: its pool knows that it is remembered (PageHandle::remembered()), the tree knows where.
 //
 // Invariants (check() tests them): docs/design/prefix_tree.md. Every byte of the tree's own records
 // is reserved from the budget first. Threads: one owner (the engine thread).
-// Cost: lookup and release O(pages * log siblings), insert one hash more, evict O(log siblings) and
-// the pool's release a page.
+// Cost: lookup and release O(pages * log siblings), insert one hash and O(log pages) more, evict
+// the same without the hash and the pool's release a page; memory(), and evict() where nobody but
+// the tree holds no page, O(groups).
 #pragma once
 
 #include <cstdint>
@@ -66,9 +68,6 @@ class [[nodiscard]] PrefixPin {
   Position matched_tokens() const { return tip_ != nullptr ? tip_->end : 0; }
   /// The whole pages, oldest first. Cost: O(pages).
   std::vector<PrefixPage> pages() const;
-  /// The last of them: after an insert() the page that is remembered, to be held instead of an
-  /// equal one. REQUIRES: matched_tokens() > 0.
-  PrefixPage last_page() const;
   /// Slots of partial_page() that hold the next planned tokens; 0: there is no such page.
   std::int32_t partial_tokens() const { return partial_tokens_; }
   /// REQUIRES: partial_tokens() > 0.
@@ -117,14 +116,15 @@ class PrefixTree {
  public:
   /// What evict() may take.
   enum class Victims : std::uint8_t {
-    kCachedOnly,  ///< pages that the tree alone holds; others count as used at this moment
+    kCachedOnly,  ///< pages that the tree alone holds; those passed over count as used now
     kAlsoShared,  ///< then also what stands after or beside such a page: pages of living sequences,
-                  ///< which keep them. Cost: O(nodes)
+                  ///< which keep them. Cost: O(nodes) where such a page is left
   };
   enum class Insertion : std::uint8_t {
     kAdded,
-    kPresent,  ///< an equal page was there and stays; the given references are dropped
-    kNoRoom,   ///< the budget has no room for the record; nothing changed
+    kPresent,    ///< an equal page was there and stays; the given references are dropped
+    kNoRoom,     ///< the budget has no room for the record; nothing changed
+    kElsewhere,  ///< one of the pages is remembered with other tokens; nothing changed
   };
   static constexpr std::int32_t kRememberedEvictions = 4096;
 
@@ -143,7 +143,7 @@ class PrefixTree {
   PrefixPin lookup_and_pin(const PrefixScope& scope, const PrefixPlan& plan);
 
   /// Remembers a sealed page after the pin's last whole page, and moves the pin on to it: the
-  /// partial page is let go. Takes the references unless there was no room. REQUIRES: the scope
+  /// partial page is let go. Takes the references unless nothing changed. REQUIRES: the scope
   /// that the pin was looked up with; kExact; one handle a group, from its pool, only those of
   /// windowed groups without a page.
   Insertion insert(const PrefixScope& scope, PrefixPin& pin, std::span<const TokenId> tokens,
@@ -154,12 +154,10 @@ class PrefixTree {
   std::uint64_t evict(std::uint64_t bytes, Victims victims);
   /// Evicts everything that is not pinned.
   std::uint64_t clear();
-  /// Drops the plan's last page and everything after it, but what is pinned; nothing where the plan
-  /// is not remembered whole. Returns the bytes that came back. Cost: O(pages dropped or kept).
-  std::uint64_t forget(const PrefixScope& scope, const PrefixPlan& plan);
-  /// The same for the place where a page is remembered, if anywhere: for a sequence that will write
-  /// over what only it and the tree hold. Cost: O(nodes).
-  std::uint64_t forget_page(LayerGroupId group, const PageHandle& page);
+  /// Lets go of the place where a page is remembered, if anywhere, and of everything after it, but
+  /// of what is pinned: for a sequence that will change what only it and the tree hold. Returns the
+  /// bytes that came back. Cost: O(log pages + pages dropped or kept).
+  std::uint64_t forget_page(const PageHandle& page);
 
   /// Why `pin`, this plan's lookup before any insert(), did not match more. Cost: as a lookup,
   /// more where prefixes are remembered with several borders; for the operator, per tenant.
@@ -171,7 +169,9 @@ class PrefixTree {
   const LineageHasher& hasher() const { return *hasher_; }
 
   PrefixTreeCounters counters() const;
-  PrefixTreeMemory memory() const;  ///< Cost: O(nodes)
+  PrefixTreeMemory memory() const;  ///< Cost: O(groups)
+  /// Budget bytes of one remembered page's record.
+  std::uint64_t node_bytes() const;
   /// Bytes of the list of past evictions: what an empty tree takes.
   std::uint64_t empty_bytes() const { return past_evictions_.size() * sizeof(std::uint64_t); }
   /// Adds the tree's references to named[page]; pages past its end must have none.
@@ -192,6 +192,9 @@ class PrefixTree {
   PrefixNode& add_root(const PrefixScope& scope);
   PrefixNode& add_node(PrefixNode& parent, std::span<const TokenId> tokens,
                        std::span<PageHandle> pages);
+  void take_page(PrefixNode& node, std::size_t group, PageHandle& page);
+  void let_page_go(PrefixNode& node, std::size_t group);
+  std::int32_t idle_pages() const;
   std::uint64_t remove(PrefixNode& leaf);
   std::uint64_t evict_shared(std::uint64_t bytes);
   std::uint64_t forget_from(PrefixNode& node);
@@ -210,12 +213,11 @@ class PrefixTree {
   bool next_page_was_evicted(const PrefixScope& scope, const PrefixPlan& plan,
                              const PrefixPin& pin) const;
   Position equal_tokens_elsewhere(const PrefixScope& scope, std::span<const TokenId> tokens) const;
-  std::uint64_t node_bytes() const;
   static std::uint64_t root_bytes(const PrefixScope& scope);
   static std::int32_t pins_of_children(const PrefixNode& node);
   static Status check_children(const PrefixNode& node);
   Status check_node(const PrefixNode& node) const;
-  Status check_pages() const;
+  Status check_pages(std::size_t group) const;
   Status check_list() const;
   Status check_totals() const;
 
@@ -224,6 +226,7 @@ class PrefixTree {
   std::unique_ptr<LineageHasher> hasher_;
   BudgetReservation records_;
   std::map<PrefixScope, std::unique_ptr<Root>> roots_;  // named by views of the root's own strings
+  std::vector<std::map<PageId, PrefixNode*>> places_;   // by layer group: where a page stands
   RecencyList recency_;
   std::vector<std::uint64_t> past_evictions_;  // leading bits of keys, a ring
   std::size_t next_eviction_ = 0;

@@ -9,15 +9,14 @@ namespace memdecay {
 
 PrefixTreeMemory PrefixTree::memory() const {
   PrefixTreeMemory memory;
-  for (const auto& [scope, root] : roots_)
-    for (const PrefixNode* node : nodes_below(*root))
-      for (std::size_t g = 0; g < pools_.size(); ++g) {
-        const PageHandle& page = node->pages[g];
-        if (!page.has_page()) continue;
-        (page.exclusive() ? memory.cached_only_pages : memory.shared_pages) += 1;
-        (page.exclusive() ? memory.cached_only_bytes : memory.shared_bytes) +=
-            pools_[g]->stride_bytes();
-      }
+  for (std::size_t g = 0; g < pools_.size(); ++g) {
+    const std::int32_t idle = pools_[g]->idle_pages();
+    const std::int32_t shared = static_cast<std::int32_t>(places_[g].size()) - idle;
+    memory.cached_only_pages += idle;
+    memory.shared_pages += shared;
+    memory.cached_only_bytes += static_cast<std::uint64_t>(idle) * pools_[g]->stride_bytes();
+    memory.shared_bytes += static_cast<std::uint64_t>(shared) * pools_[g]->stride_bytes();
+  }
   return memory;
 }
 
@@ -48,7 +47,7 @@ Status PrefixTree::check() const {
     return make_status(StatusCode::kCorrupt, "{} pins end in the prefix tree but {} are counted",
                        ends, pin_ends_);
   MEMDECAY_RETURN_IF_ERROR(check_list());
-  MEMDECAY_RETURN_IF_ERROR(check_pages());
+  for (std::size_t g = 0; g < pools_.size(); ++g) MEMDECAY_RETURN_IF_ERROR(check_pages(g));
   return check_totals();
 }
 
@@ -112,16 +111,23 @@ Status PrefixTree::check_list() const {
   return {};
 }
 
-Status PrefixTree::check_pages() const {
-  for (std::size_t g = 0; g < pools_.size(); ++g) {
-    std::vector<std::int32_t> named(static_cast<std::size_t>(pools_[g]->ever_used_pages()));
-    count_references(LayerGroupId(static_cast<std::int32_t>(g)), named);
-    for (std::size_t page = 0; page < named.size(); ++page)
-      if (named[page] > 1 ||
-          named[page] > pools_[g]->references(PageId(static_cast<std::int32_t>(page))))
-        return make_status(StatusCode::kCorrupt, "{} prefixes name page {} of layer group {}",
-                           named[page], page, g);
-  }
+/// Every page that a node names stands in places_ under that node, and nothing else does. That a
+/// page's mark and its pool's count of idle pages are right, the pool checks.
+Status PrefixTree::check_pages(std::size_t group) const {
+  std::size_t named = 0;
+  for (const auto& [scope, root] : roots_)
+    for (PrefixNode* const node : nodes_below(*root)) {
+      const PageHandle& page = node->pages[group];
+      if (!page.has_page()) continue;
+      ++named;
+      const auto place = places_[group].find(page.id());
+      if (place == places_[group].end() || place->second != node || !page.remembered())
+        return make_status(StatusCode::kCorrupt, "page {} of layer group {} has another place",
+                           page.id().value(), group);
+    }
+  if (named != places_[group].size())
+    return make_status(StatusCode::kCorrupt, "{} pages of layer group {} are remembered, {} listed",
+                       named, group, places_[group].size());
   return {};
 }
 

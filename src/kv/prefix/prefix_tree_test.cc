@@ -83,6 +83,12 @@ class Engine : public PrefixWorld {
     }
     return answer;
   }
+  /// A sequence changes the last page of a remembered path.
+  std::uint64_t forget(const PrefixScope& scope, const FlatPath& path) {
+    const PageHandle last =
+        tree().lookup_and_pin(scope, path.plan()).pages().back().pages[0].share();
+    return tree().forget_page(last);
+  }
 
  private:
   static std::vector<std::array<PageHandle, 2>> take(const PrefixPin& pin) {
@@ -250,8 +256,7 @@ TEST(PrefixTree, APinKeepsItsPathUntilItGoes) {
   PrefixTree& tree = engine.tree();
   PrefixPin pin = tree.lookup_and_pin(kAlice, cut(run(1, 32)).plan());
   // Only the third page may go: its bytes and its record.
-  constexpr std::uint64_t kOnePage = 4096 + 8192 + sizeof(PrefixNode) + 2 * sizeof(PageHandle);
-  EXPECT_EQ(tree.forget(kAlice, cut(run(1, 16)).plan()), kOnePage);
+  EXPECT_EQ(engine.forget(kAlice, cut(run(1, 16))), 4096 + 8192 + tree.node_bytes());
   EXPECT_EQ(tree.evict(~0ULL, PrefixTree::Victims::kAlsoShared), 0U);
   EXPECT_EQ(tree.counters().nodes, 2);
   ASSERT_EQ(pin.pages().size(), 2U);
@@ -386,10 +391,57 @@ TEST(PrefixTree, TheOlderOfTwoEqualPagesStays) {
   EXPECT_EQ(tree.insert(kAlice, two, run(1, 16), second, PageLineage::kExact),
             PrefixTree::Insertion::kPresent);
   EXPECT_FALSE(second[0].has_page());
-  EXPECT_EQ(two.last_page().pages[0].id(), kept);
+  EXPECT_EQ(two.pages().back().pages[0].id(), kept);
   EXPECT_EQ(engine.pool(0).counters().used_pages, 1);
   EXPECT_EQ(tree.key(kAlice, one), tree.key(kAlice, two));
   EXPECT_NE(tree.key(kAlice, one), tree.hasher().root(kAlice));
+}
+
+TEST(PrefixTree, APageHasOnePlace) {
+  Engine engine(kShape);
+  PrefixTree& tree = engine.tree();
+  PrefixPin pin = tree.lookup_and_pin(kAlice, {});
+  std::array<PageHandle, 2> pages = {take_page(engine.pool(0)), take_page(engine.pool(1))};
+  std::array<PageHandle, 2> again = {pages[0].share(), take_page(engine.pool(1))};
+  EXPECT_EQ(tree.insert(kAlice, pin, run(1, 16), pages, PageLineage::kExact),
+            PrefixTree::Insertion::kAdded);
+  PrefixPin shorter = tree.lookup_and_pin(kAlice, cut(run(1, 10)).plan());
+  EXPECT_EQ(tree.insert(kAlice, shorter, run(1, 10), again, PageLineage::kExact),
+            PrefixTree::Insertion::kElsewhere);
+  EXPECT_TRUE(again[0].has_page() && again[1].has_page());
+  EXPECT_EQ(tree.counters().nodes, 1);
+  EXPECT_EQ(tree.memory().shared_pages, 1);
+  EXPECT_EQ(tree.memory().cached_only_pages, 1);
+  again[0] = take_page(engine.pool(0));
+  EXPECT_EQ(tree.insert(kAlice, shorter, run(1, 10), again, PageLineage::kExact),
+            PrefixTree::Insertion::kAdded);
+  EXPECT_EQ(tree.memory().cached_only_bytes, 2 * (4096U + 8192U));
+  EXPECT_EQ(engine.check(), "");
+}
+
+TEST(PrefixTree, APageIsForgottenByItsPoolToo) {
+  Engine engine(kShape);
+  engine.serve(kAlice, cut(run(1, 48)));
+  PrefixTree& tree = engine.tree();
+  // Another form of the same layers: pages with the same numbers.
+  const KvPageLayout layout{
+      .layers = 1, .kv_heads = 1, .head_dim = 64, .page_tokens = 16, .format = KvFormat::kInt8};
+  const auto other = std::move(PagePool::create(engine.budget(), layout, 4)).value();
+  const PageHandle first = take_page(*other), second = take_page(*other);
+  const auto pages = [&] {
+    return tree.lookup_and_pin(kAlice, cut(run(1, 48)).plan()).pages().size();
+  };
+  EXPECT_EQ(tree.forget_page(second), 0U);
+  EXPECT_EQ(pages(), 3U);
+  const PageHandle held = [&] {
+    const PrefixPin pin = tree.lookup_and_pin(kAlice, cut(run(1, 48)).plan());
+    return pin.pages()[1].pages[0].share();
+  }();
+  ASSERT_EQ(held.id(), second.id());
+  EXPECT_GT(tree.forget_page(held), 0U);
+  EXPECT_TRUE(held.exclusive());
+  EXPECT_EQ(pages(), 1U);
+  EXPECT_EQ(tree.forget_page(held), 0U);
 }
 
 TEST(PrefixTree, AWindowedGroupMustHaveTheNextQuerysWindow) {
@@ -491,14 +543,14 @@ TEST(PrefixTree, EveryMissHasItsCause) {
   EXPECT_EQ(why(kAlice, cut(run(1, 61)), Audience::kOperator).cause, Cause::kNewText);
   EXPECT_EQ(why({"carol", "adapter"}, known, Audience::kOperator).cause, Cause::kNoEntry);
 
-  tree.forget(kAlice, cut(run(1, 32)).plan());
+  engine.forget(kAlice, cut(run(1, 32)));
   const PrefixDifference evicted = why(kAlice, known);
   EXPECT_EQ(evicted.cause, Cause::kEvicted);
   EXPECT_EQ(evicted.matched_tokens, 16);
   // After enough other evictions the old one is not known any more.
   for (int i = 0; i < 16; ++i) {
     engine.serve(kBob, cut(run(5000 + 100 * i, 16)));
-    tree.forget(kBob, cut(run(5000 + 100 * i, 16)).plan());
+    engine.forget(kBob, cut(run(5000 + 100 * i, 16)));
   }
   EXPECT_EQ(why(kAlice, known).cause, Cause::kNewText);
   EXPECT_EQ(engine.check(), "");
