@@ -16,7 +16,7 @@
 // Pages may differ in form. Over quantized pages scores and outputs are sums of codes times 16-bit
 // factors, which hold the query or the weight and the codes' scales: exact sums, a relative error
 // of some 1e-4 in what comes out, and the same bits in both vector tables. The scalar table takes
-// them as the real numbers that they stand for. See generic/attention_factors.h.
+// them as the real numbers that they stand for. See generic/attention/coded_tile.h.
 //
 // Determinism: a row's result depends on its q, its position and the visible slots only: not on how
 // many rows share the call, on where pages lie in memory, or on how long prefixes were chunked.

@@ -7,28 +7,15 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <random>
 #include <vector>
 
+#include "kernels/aligned_bytes.h"
 #include "kernels/kernel_table.h"
 #include "quant/half.h"
 #include "quant/kv_page_codec.h"
 
 namespace memdecay {
-
-/// Memory at a 64-byte boundary.
-class AlignedBytes {
- public:
-  explicit AlignedBytes(std::size_t size)
-      : storage_(size + 64),
-        data_(storage_.data() + 64 - reinterpret_cast<std::uintptr_t>(storage_.data()) % 64) {}
-  std::byte* data() { return data_; }
-
- private:
-  std::vector<std::byte> storage_;
-  std::byte* data_;
-};
 
 /// One sequence. Pages of a quantized form are encoded from fp16 numbers.
 class PagedKvFixture {

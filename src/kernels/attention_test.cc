@@ -246,6 +246,53 @@ TEST_P(AttentionOfTable, ScoresOfCodesAreIntegerSums) {
   }
 }
 
+/// Sets every code of a head to its largest, every scale to `scale` and every minimum to 0.
+void fill_codes(const KvPageLayout& layout, std::byte* head, float scale) {
+  const std::uint16_t half = float_to_half(scale);
+  std::memset(head, 0xff, layout.head_bytes());
+  const auto fill_scales = [&](std::byte* at, int blocks, int count) {
+    for (int i = 0; i < blocks * 2 * count; ++i) {
+      const std::uint16_t pair = i / count % 2 == 0 ? half : std::uint16_t{0};
+      std::memcpy(at + 2 * i, &pair, 2);
+    }
+  };
+  fill_scales(head + layout.key_code_bytes(), 1, layout.head_dim);
+  fill_scales(head + layout.key_bytes() + layout.value_code_bytes(), layout.value_runs(),
+              layout.page_tokens);
+}
+
+TEST_P(AttentionOfTable, TheLargestSumsOfCodesFitIn32Bits) {
+  // Every code and every factor at its largest, in as deep sums as there are: see code_product.h.
+  if (scalar()) GTEST_SKIP() << "real numbers";
+  constexpr float kScale = 0.5f;
+  for (const int head_dim : {16, 64, 80, 256}) {
+    for (const int page_tokens : {16, 32, 64}) {
+      for (const KvFormat format : kQuantized) {
+        for (const float q : {1.0f, -1.0f}) {
+          SCOPED_TRACE(testing::Message() << head_dim << " " << page_tokens << " " << q);
+          PagedKvFixture kv(head_dim, page_tokens, format, kAttentionTileSlots, 20);
+          for (KvPageRef& page : kv.pages()) {
+            fill_codes(kv.layout().in(format), page.base, kScale);
+          }
+          AttentionQuery query = make_query(kv, 1, 7, kAttentionTileSlots, 0);
+          std::fill(query.q.begin(), query.q.end(), q);
+          const AttentionResult got = attend(table(), kv, query);
+          const auto most = [](int bits) { return ((std::int64_t{1} << bits) - 1) * 32767; };
+          const auto score = static_cast<float>(most(key_bits(format)) * head_dim);
+          const auto value = static_cast<float>(most(value_bits(format)) * kAttentionTileSlots);
+          for (int r = 0; r < query.group; ++r) {
+            ASSERT_EQ(got.max[size(r)], q * score * (kScale / 32767.0f));
+            ASSERT_EQ(got.sum[size(r)], static_cast<float>(kAttentionTileSlots));
+          }
+          for (const float x : got.out) {
+            ASSERT_EQ(x, value * (kScale / 32767.0f) / static_cast<float>(kAttentionTileSlots));
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(AttentionOfTable, QueriesAndPagesAtTheEdgesOfCodes) {
   constexpr int kTokens = 100;
   for (const KvFormat format : kQuantized) {
@@ -318,7 +365,6 @@ TEST_P(AttentionOfTable, OddHeadSizes) {
       expect_right(kv, make_query(kv, 9, 3, 150, 0));
     }
     for (const KvFormat format : kQuantized) {
-      if (value_bits(format) == 4 && head_dim % 2 != 0) continue;
       SCOPED_TRACE(testing::Message() << "head_dim " << head_dim << " in codes");
       PagedKvFixture kv(head_dim, 32, format, 150, 7);
       expect_right(kv, make_query(kv, 9, 3, 150, 0));
@@ -375,7 +421,39 @@ TEST_P(AttentionOfTable, PagesMayBePartlyFilledAndPositionsMayJump) {
   }
 }
 
-TEST_P(AttentionOfTable, AddressesAndPageSizeDoNotMatter) {
+TEST_P(AttentionOfTable, ThePageSizeDoesNotMatter) {
+  constexpr int kTokens = 300, kDims = 64;
+  PagedKvFixture kv(kDims, 32, KvFormat::kF16, kTokens, 12);
+  for (const int rows : {1, 30}) {
+    for (const int window : {0, 77}) {
+      const AttentionQuery query = make_query(kv, rows, 7, kTokens, window);
+      const AttentionResult want = attend(table(), kv, query);
+      for (const int page_tokens : {16, 64}) {
+        PagedKvFixture other(kDims, page_tokens, KvFormat::kF16, kTokens, 98);
+        // K is [dims][slots], then V [slots][dims], of two bytes each.
+        const auto copy = [&](int token, int d, bool value) {
+          const auto place = [&](PagedKvFixture& pages) {
+            const int slots = pages.layout().page_tokens, slot = token % slots;
+            const int at = value ? (slots + slot) * kDims + d : d * slots + slot;
+            return pages.pages()[size(token / slots)].base + 2 * at;
+          };
+          std::memcpy(place(other), place(kv), 2);
+        };
+        for (int token = 0; token < kTokens; ++token) {
+          for (int d = 0; d < kDims; ++d) {
+            copy(token, d, false);
+            copy(token, d, true);
+          }
+        }
+        const AttentionResult got = attend(table(), other, query);
+        EXPECT_TRUE(same_bits(want.out.data(), got.out.data(), want.out.size())) << page_tokens;
+        EXPECT_TRUE(same_bits(want.sum.data(), got.sum.data(), want.sum.size())) << page_tokens;
+      }
+    }
+  }
+}
+
+TEST_P(AttentionOfTable, AddressesDoNotMatter) {
   constexpr int kTokens = 300;
   PagedKvFixture kv(64, 32, KvFormat::kF16, kTokens, 12);
   const AttentionQuery query = make_query(kv, 4, 7, kTokens, 0);

@@ -59,6 +59,18 @@ struct ActivationColumnOf {
     at += 8 * layout.blocks;
     scaled_sum_16 = reinterpret_cast<Float*>(at);
   }
+
+  /// What stands beside the codes of a block, `sums` being those of its halves of 16.
+  void set_scale(std::size_t block, float scale_of_block, const std::int32_t (&sums)[2]) const {
+    const std::int32_t sum = sums[0] + sums[1];
+    scale[block] = scale_of_block;
+    offset[block] = -128 * sum;
+    scaled_sum[block] = scale_of_block * static_cast<float>(sum);
+    for (std::size_t half = 0; half < 2; ++half) {
+      offset_16[2 * block + half] = -128 * sums[half];
+      scaled_sum_16[2 * block + half] = scale_of_block * static_cast<float>(sums[half]);
+    }
+  }
 };
 
 using ActivationColumn = ActivationColumnOf<std::byte, std::int8_t, float, std::int32_t>;

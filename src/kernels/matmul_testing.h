@@ -5,38 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <random>
-#include <span>
+#include <utility>
 #include <vector>
 
+#include "kernels/aligned_bytes.h"
 #include "kernels/kernel_table.h"
 #include "quant/half.h"
 #include "quant/panel.h"
 #include "quant/weight_type.h"
 
 namespace memdecay {
-
-/// Bytes on a 64-byte boundary.
-class AlignedBytes {
- public:
-  explicit AlignedBytes(std::size_t count)
-      : count_(count), bytes_(static_cast<std::byte*>(::operator new(count + 1, kAlignment))) {
-    std::memset(bytes_.get(), 0, count);
-  }
-  std::byte* data() { return bytes_.get(); }
-  const std::byte* data() const { return bytes_.get(); }
-  std::size_t size() const { return count_; }
-
- private:
-  static constexpr std::align_val_t kAlignment{64};
-  struct Free {
-    void operator()(std::byte* bytes) const { ::operator delete(bytes, kAlignment); }
-  };
-  std::size_t count_;
-  std::unique_ptr<std::byte, Free> bytes_;
-};
 
 /// Where a GGUF block keeps its fp16 scales.
 inline std::vector<std::size_t> half_scale_offsets(WeightType type) {

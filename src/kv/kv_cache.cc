@@ -37,15 +37,6 @@ std::vector<KvPageLayout> layouts_of(const KvCacheConfig& config, const KvLayerG
   return layouts;
 }
 
-Status check_forms(const KvCacheConfig& config, const KvLayerGroup& group) {
-  for (const KvPageLayout& layout : layouts_of(config, group))
-    if (value_bits(layout.format) == 4 && layout.head_dim % 2 != 0)
-      return make_status(StatusCode::kInvalidArgument,
-                         "4-bit values are packed in pairs, so heads of {} cannot have them",
-                         layout.head_dim);
-  return {};
-}
-
 /// As many pages as the budget, or else the machine's memory, can hold; every pool may take all.
 std::int32_t most_pages(const KvCacheConfig& config, const KvPageLayout& layout) {
   const std::uint64_t stride = PagePool::stride_bytes_for(layout);
@@ -72,10 +63,7 @@ Result<std::unique_ptr<KvCache>> KvCache::create(const KvCacheConfig& config) {
   if (config.groups.empty() || config.cut_back_tokens < 0 || config.max_pages < 0)
     return Status(StatusCode::kInvalidArgument,
                   "a KV cache needs at least one layer group and no negative counts");
-  for (const KvLayerGroup& group : config.groups) {
-    MEMDECAY_RETURN_IF_ERROR(check_group(group));
-    MEMDECAY_RETURN_IF_ERROR(check_forms(config, group));
-  }
+  for (const KvLayerGroup& group : config.groups) MEMDECAY_RETURN_IF_ERROR(check_group(group));
   MEMDECAY_ASSIGN_OR_RETURN(auto budget, KvBudget::create(config.budget_bytes));
   if (least_budget(config) > config.budget_bytes)
     return make_status(StatusCode::kResourceExhausted,

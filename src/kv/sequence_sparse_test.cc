@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "kv/kv_cache.h"
 #include "kv/slot_pattern.h"
 #include "kv/take_for_test.h"
+#include "quant/half.h"
+#include "quant/kv_page_codec.h"
 
 namespace memdecay {
 namespace {
@@ -505,14 +508,78 @@ TEST(SequenceExactness, EndsAtTheFirstPageThatLostSomething) {
 }
 
 TEST(KvCacheForms, WhatCannotWorkIsRefusedInWords) {
-  const auto refuse = [](KvPageLayout layout, std::vector<KvFormat> forms) {
-    return KvCache::create({.groups = {{layout}}, .forms = std::move(forms)}).status().code();
+  const auto cache = KvCache::create({.groups = {{kLayout.in(KvFormat::kInt8)}}});
+  EXPECT_EQ(cache.status().code(), StatusCode::kInvalidArgument);
+}
+
+/// Real numbers in the heads of one page.
+void fill_page(const KvPageLayout& layout, std::byte* page, float shift) {
+  const std::size_t n =
+      static_cast<std::size_t>(layout.head_dim) * static_cast<std::size_t>(layout.page_tokens);
+  std::vector<float> keys(n), values(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    keys[i] = std::sin(static_cast<float>(i) + shift);
+    values[i] = std::cos(3 * static_cast<float>(i) + shift);
+  }
+  for (int layer = 0; layer < layout.layers; ++layer) {
+    for (int head = 0; head < layout.kv_heads; ++head) {
+      encode_kv_head(layout, keys.data(), values.data(), layout.page_tokens,
+                     page + layout.head_offset(layer, head));
+    }
+  }
+}
+
+/// Root of the mean relative squared difference of a page from what fill_page() wrote.
+float error_of(const KvPageLayout& layout, const KvPageRef& page, float shift) {
+  std::vector<std::byte> want(layout.page_bytes()), got(layout.page_bytes());
+  fill_page(layout, want.data(), shift);
+  EXPECT_TRUE(convert_kv_page(layout.in(page.format), page.base, layout, got.data(), page.filled));
+  double error = 0, power = 0;
+  for (std::size_t i = 0; i < want.size(); i += 2) {
+    std::uint16_t a = 0, b = 0;
+    std::memcpy(&a, want.data() + i, 2);
+    std::memcpy(&b, got.data() + i, 2);
+    const double x = static_cast<double>(half_to_float(a));
+    error += std::pow(x - static_cast<double>(half_to_float(b)), 2);
+    power += x * x;
+  }
+  return static_cast<float>(std::sqrt(error / power));
+}
+
+TEST(KvCacheForms, HeadsOfAnySizeTakeEveryFormInEveryOperation) {
+  const ConvertPage convert = [](const KvPageLayout& from, const std::byte* source,
+                                 const KvPageLayout& to, std::byte* target, std::int32_t filled) {
+    EXPECT_TRUE(convert_kv_page(from, source, to, target, filled));
   };
-  KvPageLayout odd = kLayout;
-  odd.head_dim = 5;
-  EXPECT_EQ(refuse(odd, {KvFormat::kInt4}), StatusCode::kInvalidArgument);
-  EXPECT_EQ(refuse(odd, {KvFormat::kInt8}), StatusCode::kOk);
-  EXPECT_EQ(refuse(kLayout.in(KvFormat::kInt8), {}), StatusCode::kInvalidArgument);
+  for (const int head_dim : {1, 5, 33, 80, 255}) {
+    SCOPED_TRACE(head_dim);
+    const KvPageLayout layout{2, 2, head_dim, 16, KvFormat::kF16};
+    auto cache = KvCache::create(
+        {.groups = {{layout}}, .forms = {KvFormat::kInt8, KvFormat::kK8V4, KvFormat::kInt4}});
+    ASSERT_TRUE(cache.ok()) << cache.status().message();
+    auto sequence = (*cache)->try_create_sequence();
+    ASSERT_TRUE(sequence->try_append(64));
+    for (Position p = 0; p < 64; p += 16) {
+      fill_page(layout, sequence->page_for_write(kGlobal, p).base, static_cast<float>(p));
+    }
+    for (const KvFormat form : {KvFormat::kInt8, KvFormat::kK8V4, KvFormat::kInt4}) {
+      const float limit = form == KvFormat::kInt8 ? 0.005F : 0.1F;
+      ASSERT_TRUE(sequence->try_replace(16, form, convert));
+      ASSERT_EQ(sequence->view(kGlobal).pages[1].format, form);
+      EXPECT_LT(error_of(layout, sequence->view(kGlobal).pages[1], 16), limit);
+    }
+    ASSERT_TRUE(sequence->try_replace(48, KvFormat::kInt4, convert));
+    auto fork = sequence->try_fork();
+    ASSERT_TRUE(fork->try_truncate(55));  // through a page of codes: what is left stays as it was
+    ASSERT_TRUE(fork->try_append(20));
+    EXPECT_EQ(entries(*fork), (Entries{{0, 16}, {16, 16}, {32, 16}, {48, 7}, {55, 16}, {71, 4}}));
+    ASSERT_TRUE(sequence->try_replace(16, KvFormat::kF16, convert));
+    EXPECT_LT(error_of(layout, sequence->view(kGlobal).pages[1], 16), 0.1F);
+    sequence->drop(Cuts{32});
+    EXPECT_LT(error_of(layout, sequence->view(kGlobal).pages[2], 48), 0.1F);
+    EXPECT_EQ(sequence->view(kGlobal).pages[2].format, KvFormat::kInt4);
+    expect_valid(**cache);
+  }
 }
 
 TEST(KvCacheForms, PoolsAreChargedFromTheStart) {

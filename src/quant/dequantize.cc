@@ -120,27 +120,27 @@ int paired_nibble(const std::byte* nibbles, int value) {
   return value % 64 < 32 ? byte & 15 : byte >> 4;
 }
 
-void dequantize_q4_k(const std::byte* block, float* out) {
+// Q4_K, Q5_K: `code(i)` is value i's; scales and minima of 32 values are packed alike.
+template <typename Code>
+void dequantize_with_minima(const std::byte* block, float* out, const Code& code) {
   const float d = half_at(block), dmin = half_at(block + 2);
   const SixBitScales scales = unpack_scales_mins(block + 4);
   for (int i = 0; i < 256; ++i) {
     const auto sub = static_cast<std::size_t>(i / 32);
     const float scale = d * static_cast<float>(scales[sub]);
     const float min = dmin * static_cast<float>(scales[8 + sub]);
-    out[i] = scale * static_cast<float>(paired_nibble(block + 16, i)) - min;
+    out[i] = scale * static_cast<float>(code(i)) - min;
   }
 }
 
+void dequantize_q4_k(const std::byte* block, float* out) {
+  dequantize_with_minima(block, out, [&](int i) { return paired_nibble(block + 16, i); });
+}
+
 void dequantize_q5_k(const std::byte* block, float* out) {
-  const float d = half_at(block), dmin = half_at(block + 2);
-  const SixBitScales scales = unpack_scales_mins(block + 4);
-  for (int i = 0; i < 256; ++i) {
-    const auto sub = static_cast<std::size_t>(i / 32);
-    const float scale = d * static_cast<float>(scales[sub]);
-    const float min = dmin * static_cast<float>(scales[8 + sub]);
-    const int code = paired_nibble(block + 48, i) | (plane_bit(block + 16, i) << 4);
-    out[i] = scale * static_cast<float>(code) - min;
-  }
+  dequantize_with_minima(block, out, [&](int i) {
+    return paired_nibble(block + 48, i) | (plane_bit(block + 16, i) << 4);
+  });
 }
 
 // Q6_K: 128 values in 64 bytes of nibbles: byte i has value i (low) and value i + 64 (high).

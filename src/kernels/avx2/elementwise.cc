@@ -20,14 +20,7 @@
 namespace memdecay::avx2 {
 
 void add_elementwise(KernelTable& table) {
-  table.rms_norm = rms_norm<Lanes>;
-  table.rope = rope<Lanes>;
-  table.swiglu = gated<Lanes, silu<Lanes>>;
-  table.geglu = gated<Lanes, gelu<Lanes>>;
-  table.max_value = max_value<Lanes>;
-  table.read_streams = read_streams<Lanes>;
-  table.sum_exp = sum_exp<Lanes>;
-  table.top_k = top_k<Lanes>;
+  fill_elementwise<Lanes>(table);
 }
 
 }  // namespace memdecay::avx2

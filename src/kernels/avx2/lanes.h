@@ -20,9 +20,6 @@ struct Lanes {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
   }
   static void store(float* to, Floats x) { _mm256_storeu_ps(to, x); }
-  static void store_half(std::uint16_t* to, Floats x) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
-  }
   static Floats add(Floats a, Floats b) { return _mm256_add_ps(a, b); }
   static Floats sub(Floats a, Floats b) { return _mm256_sub_ps(a, b); }
   static Floats mul(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
@@ -77,9 +74,12 @@ struct Lanes {
   /// a * b - c in even lanes, a * b + c in odd ones.
   static Floats fma_alternate(Floats a, Floats b, Floats c) { return _mm256_fmaddsub_ps(a, b, c); }
 
+  // ---- integers
+
   static constexpr int kMostSums = 8;  ///< of integer products that registers hold at once
   using Words = __m256i;
   static Words zero_words() { return _mm256_setzero_si256(); }
+  static Words set_words(std::int32_t x) { return _mm256_set1_epi32(x); }
   static Words load_words(const std::byte* x) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
   }
@@ -106,6 +106,78 @@ struct Lanes {
   static void store_factors(std::int16_t* to, Floats low, Floats high) {
     const __m256i mixed = _mm256_packs_epi32(_mm256_cvtps_epi32(low), _mm256_cvtps_epi32(high));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permute4x64_epi64(mixed, 0xd8));
+  }
+
+  // ---- weights and activations
+
+  static constexpr int kFloatPanels = 1;   ///< of a register tile over float weights
+  static constexpr int kFloatColumns = 6;  ///< likewise
+  static Floats load_bfloat(const std::uint16_t* x) {
+    const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+  }
+  /// The first `count` lanes, of which there may be fewer than none or more than all: the others
+  /// are 0, and their memory is not touched.
+  static Floats load_first(const float* x, int count) {
+    return _mm256_maskload_ps(x, first_lanes(count));
+  }
+  static void store_first(float* to, int count, Floats x) {
+    _mm256_maskstore_ps(to, first_lanes(count), x);
+  }
+  static Floats abs(Floats x) {
+    return _mm256_and_ps(x, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)));
+  }
+  /// Rounded to nearest even.
+  static Words to_ints(Floats x) { return _mm256_cvtps_epi32(x); }
+  static Words add_words(Words a, Words b) { return _mm256_add_epi32(a, b); }
+  static std::int32_t sum_words(Words x) {
+    __m128i four = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    four = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
+    return _mm_cvtsi128_si32(_mm_add_epi32(four, _mm_shuffle_epi32(four, 1)));
+  }
+  /// 32 words as bytes.
+  static void store_bytes(std::int8_t* to, const Words (&x)[4]) {
+    // Packing works per 128 bits and leaves the groups of four in the order 0 2 4 6 1 3 5 7.
+    const __m256i bytes =
+        _mm256_packs_epi16(_mm256_packs_epi32(x[0], x[1]), _mm256_packs_epi32(x[2], x[3]));
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permutevar8x32_epi32(bytes, order));
+  }
+  static Words set_bytes(int x) { return _mm256_set1_epi8(static_cast<char>(x)); }
+  static Words bit_and(Words a, Words b) { return _mm256_and_si256(a, b); }
+  static Words bit_or(Words a, Words b) { return _mm256_or_si256(a, b); }
+  static Words bit_xor(Words a, Words b) { return _mm256_xor_si256(a, b); }
+  /// Within halves of words.
+  template <int kBits>
+  static Words shift_left(Words x) {
+    return _mm256_slli_epi16(x, kBits);
+  }
+  template <int kBits>
+  static Words shift_right(Words x) {
+    return _mm256_srli_epi16(x, kBits);
+  }
+  /// table[x] for every byte x < 16.
+  static Words look_up(__m128i table, Words x) {
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), x);
+  }
+  /// kWidth bytes as words.
+  static Words widen_signed(const std::byte* x) { return _mm256_cvtepi8_epi32(load_bytes(x)); }
+  static Words widen_unsigned(const std::byte* x) { return _mm256_cvtepu8_epi32(load_bytes(x)); }
+  /// kWidth of 64 bytes, from kByte on.
+  template <int kByte>
+  static Words widen_unsigned(const Words (&x)[2]) {
+    const Words two = x[kByte / 32];
+    const __m128i one =
+        kByte % 32 < 16 ? _mm256_castsi256_si128(two) : _mm256_extracti128_si256(two, 1);
+    return _mm256_cvtepu8_epi32(kByte % 16 == 0 ? one : _mm_unpackhi_epi64(one, one));
+  }
+
+ private:
+  static __m256i first_lanes(int count) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  static __m128i load_bytes(const std::byte* x) {
+    return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(x));
   }
 };
 

@@ -1,20 +1,26 @@
-// Many columns: a panel is unpacked once into a buffer in L1 and meets all columns there.
+// Many columns on AVX2: tiles over a panel that was unpacked once.
 //
 // The buffer holds codes below 64, or two planes of nibbles for byte codes: so products gather in
 // 16 bits for kFlush groups before they are widened (byte codes widened one by one would cost half
 // as much again). Offsets are applied as if all codes had an offset of 128: the widening multiplies
-// by 2^kShift and the scales carry 2^-kShift, both exact.
+// by 2^kShift and the scales carry 2^-kShift, both exact. Included inside the avx2 region.
 #pragma once
 
-#include "kernels/avx2/matmul_stream.h"
-
-#include "kernels/target_avx2.h"
+#include "kernels/avx2/lanes.h"
+#include "kernels/generic/matmul/unpacked_panel.h"
 
 namespace memdecay::avx2 {
+namespace {
 
-/// Inputs per pass: the codes of a panel then take 8 KiB, 16 in two planes.
-inline constexpr int kTileInputs = 512;
-inline constexpr int kTileBlocks = kTileInputs / kActivationBlock;
+/// Holds x in a register at this point: keeps the compiler from starting so many products early
+/// that the accumulators go to the stack.
+MEMDECAY_INLINE void keep_in_register(__m256i& x) {
+  asm volatile("" : "+x"(x));
+}
+
+/// Of 32 inputs per pass: the codes of a panel then take 8 KiB, 16 in two planes.
+inline constexpr int kTileBlocks = 16;
+using TilePanel = UnpackedPanel<kTileBlocks, 2>;
 
 /// How a tile is shaped, so that 16 registers suffice. Types that agree share one.
 template <int kCodeFlush, int kSubBlockCount, bool kWithMin, int kShiftBits>
@@ -33,93 +39,8 @@ struct Shape {
 template <class T>
 using TileShape = Shape<T::kFlush, T::kSubBlocks, T::kHasMin, T::kShift>;
 
-/// Unpacked codes and scales of one panel, [block][group][plane] and [block][sub-block].
-struct UnpackedPanel {
-  alignas(64) std::uint8_t codes[kTileBlocks * 8 * kUnitBytes * 2];
-  alignas(64) float scales[kTileBlocks * 2 * kPanelRows];
-  alignas(64) float mins[kTileBlocks * 2 * kPanelRows];
-};
-
-MEMDECAY_INLINE void store_unit(std::uint8_t* out, Unit u) {
-  _mm256_store_si256(reinterpret_cast<__m256i*>(out), u.half[0]);
-  _mm256_store_si256(reinterpret_cast<__m256i*>(out + 32), u.half[1]);
-}
-
-template <class T, int kSpan = 0, int kStep = 0>
-MEMDECAY_INLINE void unpack_steps(const std::byte* chunk, std::uint8_t* out) {
-  constexpr int kSpans = T::kChunkInputs / kActivationBlock / T::kSpanBlocks;
-  if constexpr (kSpan == kSpans) {
-    return;
-  } else if constexpr (kStep == T::kSteps) {
-    unpack_steps<T, kSpan + 1, 0>(chunk, out);
-  } else {
-    Unit u[extent(T::kCodes)];
-    T::template codes<kSpan, kStep>(chunk, u);
-    MEMDECAY_UNROLL
-    for (int n = 0; n < T::kCodes; ++n) {
-      const int block = kSpan * T::kSpanBlocks + (T::kSpanBlocks == 1 ? 0 : n);
-      const int group = T::kSpanBlocks == 1 ? kStep + n * T::kSteps : kStep;
-      std::uint8_t* to = out + (block * 8 + group) * TileShape<T>::kUnitStride;
-      if constexpr (TileShape<T>::kPlanes) {
-        store_unit(to, take_bits<0, 0, 15>(u[n]));
-        store_unit(to + kUnitBytes, take_bits<4, 0, 15>(u[n]));
-      } else {
-        store_unit(to, u[n]);
-      }
-    }
-    unpack_steps<T, kSpan, kStep + 1>(chunk, out);
-  }
-}
-
-template <class T>
-MEMDECAY_INLINE void unpack_chunk(const std::byte* chunk, std::uint8_t* codes, float* scales,
-                                  float* mins) {
-  unpack_steps<T>(chunk, codes);
-  ChunkScales<T> s;
-  T::scales(chunk, s.s, s.m);
-  const __m256 unshift = _mm256_set1_ps(1.0f / static_cast<float>(1 << T::kShift));
-  MEMDECAY_UNROLL
-  for (int i = 0; i < ChunkScales<T>::kCount; ++i) {
-    MEMDECAY_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      const int at = i * kPanelRows + 8 * h;
-      _mm256_store_ps(scales + at, _mm256_mul_ps(s.s[i].half[h], unshift));
-      if constexpr (T::kHasMin) _mm256_store_ps(mins + at, s.m[i].half[h]);
-    }
-  }
-}
-
-/// `next` is what the next pass will unpack: it comes in while this pass computes.
-template <class T>
-MEMDECAY_NOINLINE void unpack_panel(const std::byte* chunk, std::size_t chunks,
-                                    const std::byte* next, UnpackedPanel& out) {
-  constexpr std::size_t kCodeBytes =
-      static_cast<std::size_t>(T::kChunkInputs / 4) * TileShape<T>::kUnitStride;
-  constexpr std::size_t kScales = static_cast<std::size_t>(ChunkScales<T>::kCount) * kPanelRows;
-  for (std::size_t c = 0; c < chunks; ++c) {
-    for (std::size_t line = 0; line < T::kChunkBytes; line += 64) {
-      _mm_prefetch(next + c * T::kChunkBytes + line, _MM_HINT_T1);
-    }
-    unpack_chunk<T>(chunk + c * T::kChunkBytes, out.codes + c * kCodeBytes,
-                    out.scales + c * kScales, out.mins + c * kScales);
-  }
-}
-
-/// The column slices that a tile reads; block 0 is the first of the pass.
-struct TileColumns {
-  const std::int8_t* codes;
-  const float* scale;
-  const std::int32_t* offset;  ///< per 32 or per 16, as the type needs
-  const float* scaled_sum;     ///< likewise
-  std::ptrdiff_t stride;       ///< bytes from one column to the next
-};
-
-template <typename Value>
-MEMDECAY_INLINE Value at_column(const Value* first, std::ptrdiff_t stride, int column) {
-  Value value;
-  __builtin_memcpy(&value, reinterpret_cast<const std::byte*>(first) + column * stride,
-                   sizeof(value));
-  return value;
+MEMDECAY_INLINE __m256i load_codes(const std::uint8_t* p) {
+  return _mm256_load_si256(reinterpret_cast<const __m256i*>(p));
 }
 
 /// Products of kFlush groups in 16 bits, for each plane.
@@ -135,7 +56,7 @@ MEMDECAY_INLINE void tile_pairs(
     for (int plane = 0; plane < kPlanes; ++plane) {
       MEMDECAY_UNROLL
       for (int h = 0; h < S::kHalves; ++h) {
-        u[plane][h] = load_32(codes + g * S::kUnitStride + plane * 64 + h * 32);
+        u[plane][h] = load_codes(codes + g * S::kUnitStride + plane * 64 + h * 32);
       }
     }
     MEMDECAY_UNROLL
@@ -192,7 +113,7 @@ MEMDECAY_INLINE void tile_sums(const std::uint8_t* codes, const TileColumns& col
 /// out[c] += the rows of kHalves halves times kColumns columns over `blocks` blocks.
 /// `half` is the first half.
 template <class S, int kColumns>
-MEMDECAY_NOINLINE void tile(const UnpackedPanel& panel, int half, const TileColumns& columns,
+MEMDECAY_NOINLINE void tile(const TilePanel& panel, int half, const TileColumns& columns,
                             int blocks, float* out, bool first) {
   constexpr int kSubBlocks = S::kSubBlocks;
   const std::ptrdiff_t stride = columns.stride;
@@ -246,6 +167,5 @@ MEMDECAY_NOINLINE void tile(const UnpackedPanel& panel, int half, const TileColu
   }
 }
 
+}  // namespace
 }  // namespace memdecay::avx2
-
-#include "kernels/target_end.h"

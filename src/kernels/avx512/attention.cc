@@ -20,25 +20,14 @@
 #include "kernels/target_avx512.h"  // from here on functions are compiled for avx512
 
 #include "kernels/avx512/lanes.h"
-#include "kernels/generic/attention_codes.h"
-#include "kernels/generic/attention_factors.h"
-#include "kernels/generic/attention_item.h"
-#include "kernels/generic/attention_merge.h"
-#include "kernels/generic/attention_products.h"
-#include "kernels/generic/attention_tile.h"
-#include "kernels/generic/attention_widen.h"
-#include "kernels/generic/exp2.h"
-#include "kernels/generic/softmax_tile.h"
+#include "kernels/generic/attention/attention.h"
 
 #include "kernels/target_end.h"
 
 namespace memdecay::avx512 {
 
 void add_attention(KernelTable& table) {
-  table.attention_scratch_bytes = attention_scratch_bytes<Lanes>;
-  table.attention = attention<Lanes>;
-  table.merge_attention = merge_attention<Lanes>;
-  table.store_kv = store_kv;
+  fill_attention<Lanes>(table);
 }
 
 }  // namespace memdecay::avx512

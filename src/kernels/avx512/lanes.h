@@ -20,10 +20,6 @@ struct Lanes {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)));
   }
   static void store(float* to, Floats x) { _mm512_storeu_ps(to, x); }
-  static void store_half(std::uint16_t* to, Floats x) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
-                        _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
-  }
   static Floats add(Floats a, Floats b) { return _mm512_add_ps(a, b); }
   static Floats sub(Floats a, Floats b) { return _mm512_sub_ps(a, b); }
   static Floats mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
@@ -75,9 +71,12 @@ struct Lanes {
   /// a * b - c in even lanes, a * b + c in odd ones.
   static Floats fma_alternate(Floats a, Floats b, Floats c) { return _mm512_fmaddsub_ps(a, b, c); }
 
+  // ---- integers
+
   static constexpr int kMostSums = 24;  ///< of integer products that registers hold at once
   using Words = __m512i;
   static Words zero_words() { return _mm512_setzero_si512(); }
+  static Words set_words(std::int32_t x) { return _mm512_set1_epi32(x); }
   static Words load_words(const std::byte* x) { return _mm512_loadu_si512(x); }
   /// Pair kPair of a word's codes as two 16-bit numbers.
   template <int kBits, int kPair>
@@ -105,6 +104,67 @@ struct Lanes {
     const __m512i mixed = _mm512_packs_epi32(_mm512_cvtps_epi32(low), _mm512_cvtps_epi32(high));
     const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
     _mm512_storeu_si512(to, _mm512_permutexvar_epi64(order, mixed));
+  }
+
+  // ---- weights and activations
+
+  static constexpr int kFloatPanels = 2;    ///< of a register tile over float weights
+  static constexpr int kFloatColumns = 12;  ///< likewise
+  static Floats load_bfloat(const std::uint16_t* x) {
+    const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+  }
+  /// The first `count` lanes, of which there may be fewer than none or more than all: the others
+  /// are 0, and their memory is not touched.
+  static Floats load_first(const float* x, int count) {
+    return _mm512_maskz_loadu_ps(first_lanes(count), x);
+  }
+  static void store_first(float* to, int count, Floats x) {
+    _mm512_mask_storeu_ps(to, first_lanes(count), x);
+  }
+  static Floats abs(Floats x) { return _mm512_abs_ps(x); }
+  /// Rounded to nearest even.
+  static Words to_ints(Floats x) { return _mm512_cvtps_epi32(x); }
+  static Words add_words(Words a, Words b) { return _mm512_add_epi32(a, b); }
+  static std::int32_t sum_words(Words x) { return _mm512_reduce_add_epi32(x); }
+  /// 32 words as bytes.
+  static void store_bytes(std::int8_t* to, const Words (&x)[2]) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtepi32_epi8(x[0]));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16), _mm512_cvtepi32_epi8(x[1]));
+  }
+  static Words set_bytes(int x) { return _mm512_set1_epi8(static_cast<char>(x)); }
+  static Words bit_and(Words a, Words b) { return _mm512_and_si512(a, b); }
+  static Words bit_or(Words a, Words b) { return _mm512_or_si512(a, b); }
+  static Words bit_xor(Words a, Words b) { return _mm512_xor_si512(a, b); }
+  /// Within halves of words.
+  template <int kBits>
+  static Words shift_left(Words x) {
+    return _mm512_slli_epi16(x, kBits);
+  }
+  template <int kBits>
+  static Words shift_right(Words x) {
+    return _mm512_srli_epi16(x, kBits);
+  }
+  /// table[x] for every byte x < 16.
+  static Words look_up(__m128i table, Words x) {
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), x);
+  }
+  /// kWidth bytes as words.
+  static Words widen_signed(const std::byte* x) { return _mm512_cvtepi8_epi32(load_bytes(x)); }
+  static Words widen_unsigned(const std::byte* x) { return _mm512_cvtepu8_epi32(load_bytes(x)); }
+  /// kWidth of 64 bytes, from kByte on.
+  template <int kByte>
+  static Words widen_unsigned(const Words (&x)[1]) {
+    return _mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32(x[0], kByte / 16));
+  }
+
+ private:
+  static __mmask16 first_lanes(int count) {
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_cmplt_epi32_mask(lane, _mm512_set1_epi32(count));
+  }
+  static __m128i load_bytes(const std::byte* x) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(x));
   }
 };
 

@@ -217,5 +217,17 @@ void top_k(const TopKArgs& args) {
   heap.sort();
 }
 
+template <typename L>
+void fill_elementwise(KernelTable& table) {
+  table.rms_norm = rms_norm<L>;
+  table.rope = rope<L>;
+  table.swiglu = gated<L, silu<L>>;
+  table.geglu = gated<L, gelu<L>>;
+  table.max_value = max_value<L>;
+  table.read_streams = read_streams<L>;
+  table.sum_exp = sum_exp<L>;
+  table.top_k = top_k<L>;
+}
+
 }  // namespace
 }  // namespace memdecay

@@ -8,6 +8,8 @@
 #include "kernels/matmul_activations.h"
 #include "kernels/scalar/table.h"
 
+#include "kernels/generic/matmul/quantize_columns.h"
+
 namespace memdecay::scalar {
 namespace {
 
@@ -24,28 +26,11 @@ void quantize_block(const float* x, std::size_t block, const ActivationColumn& c
     codes[i] = static_cast<std::int8_t>(std::clamp(rounded, -127.0f, 127.0f));
     sums[i / 16] += codes[i];
   }
-  const std::int32_t sum = sums[0] + sums[1];
-  column.scale[block] = scale;
-  column.offset[block] = -128 * sum;
-  column.scaled_sum[block] = scale * static_cast<float>(sum);
-  for (std::size_t half = 0; half < 2; ++half) {
-    column.offset_16[2 * block + half] = -128 * sums[half];
-    column.scaled_sum_16[2 * block + half] = scale * static_cast<float>(sums[half]);
-  }
+  column.set_scale(block, scale, sums);
 }
 
 void quantize_activations(const QuantizeActivationsArgs& args) {
-  const ActivationLayout layout(args.out.k);
-  MEMDECAY_DCHECK(args.out.k % kActivationBlock == 0);
-  const auto blocks = static_cast<std::size_t>(args.out.k / kActivationBlock);
-  constexpr float kZeros[kActivationBlock] = {};
-  for (int col = args.col_begin; col < args.col_end; ++col) {
-    const ActivationColumn column(args.out.storage, layout, col);
-    const float* x = args.x + col * args.ld_x;
-    for (std::size_t b = 0; b < layout.blocks; ++b) {
-      quantize_block(b < blocks ? x + b * kActivationBlock : kZeros, b, column);
-    }
-  }
+  quantize_columns(args, quantize_block);
 }
 
 /// The activations of [col_begin, col_end) as numbers.

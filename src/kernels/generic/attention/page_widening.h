@@ -4,7 +4,7 @@
 // Included inside a target region.
 #pragma once
 
-#include "kernels/generic/attention_tile.h"
+#include "kernels/generic/attention/attention_tile.h"
 
 namespace memdecay {
 namespace {

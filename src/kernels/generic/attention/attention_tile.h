@@ -6,7 +6,11 @@
 namespace memdecay {
 namespace {
 
+inline constexpr int kMaxFastHeadDim = 256;
 inline constexpr int kMaxTilePages = kAttentionTileSlots / 16;
+
+/// Pages of a tile that a row sees, bit by bit.
+using PageMask = unsigned;
 
 /// Slots [begin, end) of a page.
 struct SlotRange {

@@ -1,4 +1,5 @@
-// What a quantized page's codes are multiplied with: 16-bit factors of queries and of weights.
+// CodedTile: what the codes of a tile are multiplied with, 16-bit factors of queries and of
+// weights.
 //
 // K: a channel's scale goes into the query. With Q = max |q| of the row and S = the largest scale
 // of the page,
@@ -15,9 +16,9 @@
 // Included inside a target region.
 #pragma once
 
-#include "kernels/generic/attention_codes.h"
-#include "kernels/generic/attention_products.h"
-#include "kernels/generic/softmax_tile.h"
+#include "kernels/generic/attention/dot_queue.h"
+#include "kernels/generic/attention/line_queue.h"
+#include "kernels/generic/attention/register_tile.h"
 
 namespace memdecay {
 namespace {
@@ -78,7 +79,7 @@ class CodedTile {
   /// with zeros up to a multiple of 32.
   void make_key_factors(int pages, const bool* coded, int rows, const float* q, const float* units,
                         const float* largest, std::ptrdiff_t stride, LineQueue& lines) {
-    SumQueue sums(partial_, key_bases_);
+    DotQueue<L> sums(partial_, key_bases_);
     const int depth = depth_;
     for (int p = 0; p < pages; ++p) {
       if (!coded[p]) continue;
@@ -93,7 +94,7 @@ class CodedTile {
         steps[r] = largest[r] * step;
         const float* unit = units + r * stride;
         const float* row = q + r * stride;
-        Lanes16 sum;
+        DotProduct<L> sum;
         MEMDECAY_ROLLED
         for (int d = 0; d < depth; d += 2 * L::kWidth) {
           const int e = d + L::kWidth;
@@ -128,17 +129,14 @@ class CodedTile {
     }
   }
 
-  /// Which pages of the tile a row sees, bit by bit.
-  using PageMask = unsigned;
-
   /// Of pages [begin, end), which are quantized, from the weights [rows][kAttentionTileSlots];
-  /// `peak` is the largest weight of each row.
+  /// `peak` is the largest weight of each row, `seen` are the pages that it sees.
   void make_value_factors(int begin, int end, int rows, const float* weights, const float* peak,
                           const PageMask* seen, LineQueue& lines) {
     alignas(64) float unit[kMostRuns][kRows];
     scale_peaks(begin, end, rows, peak, seen, unit);
     const int first = begin * page_slots_, last = end * page_slots_;
-    SumQueue sums(partial_, added_minima_);
+    DotQueue<L> sums(partial_, added_minima_);
     for (int run = 0; run < runs_; ++run) {
       const float* scales = value_scales_ + run * kAttentionTileSlots;
       const float* minima = value_minima_ + run * kAttentionTileSlots;
@@ -147,7 +145,7 @@ class CodedTile {
       for (int r = 0; r < rows; ++r, to += kAttentionTileSlots) {
         const float* row = weights + r * kAttentionTileSlots;
         const typename L::Floats factor = L::set(unit[run][r]);
-        Lanes16 sum;
+        DotProduct<L> sum;
         int s = first;
         MEMDECAY_ROLLED
         for (; s + 2 * L::kWidth <= last; s += 2 * L::kWidth) {
@@ -187,51 +185,6 @@ class CodedTile {
   const float* value_steps(int run) const { return value_steps_ + run * kRows; }
 
  private:
-  /// A dot product in 16 lanes.
-  struct Lanes16 {
-    static constexpr int kParts = 16 / L::kWidth;
-    typename L::Floats lanes[std::size_t{kParts}];
-
-    MEMDECAY_INLINE Lanes16() {
-      MEMDECAY_UNROLL
-      for (int i = 0; i < kParts; ++i) lanes[i] = L::zero();
-    }
-    /// a0 * b0, then a1 * b1 behind it.
-    MEMDECAY_INLINE void add(typename L::Floats a0, typename L::Floats b0, typename L::Floats a1,
-                             typename L::Floats b1) {
-      lanes[0] = L::fma(a0, b0, lanes[0]);
-      lanes[kParts - 1] = L::fma(a1, b1, lanes[kParts - 1]);
-    }
-  };
-
-  /// Adds up the lanes of eight dot products at once. Results go to consecutive places.
-  class SumQueue {
-   public:
-    SumQueue(float* partial, float* results) : partial_(partial), results_(results) {}
-    /// Of the next result.
-    int place() const { return place_ + count_; }
-    MEMDECAY_INLINE void push(const Lanes16& sum) {
-      MEMDECAY_UNROLL
-      for (int i = 0; i < Lanes16::kParts; ++i) {
-        L::store(partial_ + count_ * 16 + i * L::kWidth, sum.lanes[i]);
-      }
-      if (++count_ == 8) flush();
-    }
-    /// Overwrites up to 7 places past the last.
-    MEMDECAY_INLINE void flush() {
-      if (count_ == 0) return;
-      _mm256_storeu_ps(results_ + place_, sum_sixteens<L>(partial_));
-      place_ += count_;
-      count_ = 0;
-    }
-
-   private:
-    float* partial_;  ///< [8][16]
-    float* results_;
-    int place_ = 0;
-    int count_ = 0;
-  };
-
   static float most_of(const float* x, int n) {
     typename L::Floats most = L::zero();
     for (int i = 0; i < n; i += L::kWidth) most = L::max(L::load(x + i), most);

@@ -5,43 +5,27 @@
 //     out[row][column] = sum over depth of code[depth][column] * factor[row][depth]  * step[row]
 //                        + (base[row], or what out held)
 // with depth = channels and columns = slots for K, depth = slots and columns = dimensions for V.
-// The sum is exact in 32 bits: 255 * 32768 * 256 < 2^31. It is turned into a float and meets step
-// and addend in one fused multiply-add, so register tiles never change a bit. Where factors, steps
-// and bases come from: attention_factors.h. Words of codes: core/paged_kv.h.
+// The sum is exact in 32 bits, whatever goes in: see kLargestSum. It is turned into a float and
+// meets step and addend in one fused multiply-add, so register tiles never change a bit. Where
+// factors, steps and bases come from: coded_tile.h. Words of codes: core/paged_kv.h.
 // Included inside a target region.
 #pragma once
 
-#include "kernels/generic/attention_tile.h"
+#include "kernels/generic/attention/attention_tile.h"
+#include "kernels/generic/attention/line_queue.h"
 
 namespace memdecay {
 namespace {
 
-/// Cache lines to ask for while other work is done, a line of each page in turn: memory then works
-/// all the time, and serves several streams better than one.
-struct LineQueue {
-  const std::byte* const* pages = nullptr;
-  int pages_shift = 0;  ///< log2 of the number of pages
-  int next = 0, end = 0;
-  int due = 0;    ///< lines that should have been asked for, in 256ths
-  int share = 0;  ///< what one step of work adds to that
-
-  /// All lines within so many steps.
-  void spread_over(int steps) {
-    share = static_cast<int>(256.0f * static_cast<float>(end) / static_cast<float>(steps)) + 1;
-  }
-
-  /// At each step of work, which is some 20 cycles.
-  MEMDECAY_INLINE void step(int steps = 1) {
-    due += share * steps;
-    const int stop = due >> 8 < end ? due >> 8 : end;
-    const int mask = (1 << pages_shift) - 1;
-    MEMDECAY_ROLLED
-    for (; next < stop; ++next) {
-      const std::byte* at = pages[next & mask] + std::ptrdiff_t{next >> pages_shift} * 64;
-      _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T0);
-    }
-  }
-};
+/// No sum of absolute products is larger, so no order of adding overflows. A code has 8 bits at
+/// most. A factor is what store_factors() packs with saturation: at least -32768 (which a NaN
+/// gives; finite numbers stay within 32767, since |q| <= Q, scale <= S and weight <= P but for
+/// rounding, 2^-20 where half a step is 2^-16). Depth is the channels of a head (K) or the slots of
+/// a tile (V). On the way, vpdpwssd adds without
+/// saturation, and vpmaddwd's pairs are two such products.
+inline constexpr std::int64_t kLargestSum =
+    std::int64_t{255} * 32768 * std::max(kMaxFastHeadDim, kAttentionTileSlots);
+static_assert(kLargestSum <= std::numeric_limits<std::int32_t>::max());
 
 /// Up to two blocks of 2 vectors of columns; the depth may go on over several pages.
 struct CodeProduct {
