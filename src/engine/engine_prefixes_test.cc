@@ -379,8 +379,8 @@ TEST_P(EnginePrefixesTest, ASessionTakesNoMoreThanItsOwnBudgetHolds) {
   SessionOptions small;
   small.policy = "lru";
   small.kv_forms = KvForms::kF16;
-  small.budget_bytes =
-      6 * PagePool::stride_bytes_for(engine->cache().pool(LayerGroupId(slides() ? 1 : 0)).layout());
+  for (const KvLayerGroup& group : engine->cache().groups())
+    if (group.window == 0) small.budget_bytes = 6 * PagePool::stride_bytes_for(group.layout);
   const auto session = engine->open_session(small).value();
   const Engine::PrefixMatch match = engine->match_prefix(*session, text);
   EXPECT_EQ(match.cached_tokens, 6 * kPageTokens);
