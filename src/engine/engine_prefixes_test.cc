@@ -298,7 +298,7 @@ TEST_P(EnginePrefixesTest, OtherCutsHaveTheBitsOfAMissToo) {
     alone->label(*fresh, labels_with_borders(one.borders));
     const Logits miss = complete(*alone, *fresh, text);
     EXPECT_EQ(match.tokens, slides() ? one.found_windows : one.found) << one.borders[0];
-    if (!slides()) EXPECT_EQ(match.miss.cause, one.cause) << one.borders[0];
+    EXPECT_TRUE(slides() || match.miss.cause == one.cause) << one.borders[0];
     ASSERT_FALSE(hit.empty());
     for (std::size_t i = 0; i < hit.size(); ++i)
       ASSERT_EQ(hit[hit.size() - 1 - i], miss[miss.size() - 1 - i]) << one.borders[0] << " " << i;

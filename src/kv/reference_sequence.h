@@ -88,7 +88,7 @@ class ReferenceSequence {
     std::uint64_t freed = 0;
     for (const std::size_t g : unbounded_)
       for (const Position name : names) {
-        const PageHandle& page = real_->table(id(g)).page(name);
+        const PageHandle& page = page_at(*real_, id(g), name);
         if (page.exclusive()) freed += page.pool().stride_bytes();
       }
     const std::uint64_t bytes = cache_->budget().current_bytes();
