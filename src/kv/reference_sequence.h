@@ -88,8 +88,7 @@ class ReferenceSequence {
     std::uint64_t freed = 0;
     for (const std::size_t g : unbounded_)
       for (const Position name : names) {
-        const PageTable& table = real_->table(id(g));
-        const PageHandle& page = table.pages()[table.find(name).value()];
+        const PageHandle& page = page_at(*real_, id(g), name);
         if (page.exclusive()) freed += page.pool().stride_bytes();
       }
     const std::uint64_t bytes = cache_->budget().current_bytes();

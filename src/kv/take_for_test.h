@@ -24,10 +24,13 @@ inline PageHandle take_page(PagePool& pool) {
   return *std::move(page);
 }
 
-/// Another reference to a page that the sequence holds.
-inline PageHandle share_page(const Sequence& sequence, LayerGroupId group, Position first) {
+/// A page that the sequence holds, and another reference to it.
+inline const PageHandle& page_at(const Sequence& sequence, LayerGroupId group, Position first) {
   const PageTable& table = sequence.table(group);
-  return table.pages()[*table.find(first)].share();
+  return table.pages()[*table.find(first)];
+}
+inline PageHandle share_page(const Sequence& sequence, LayerGroupId group, Position first) {
+  return page_at(sequence, group, first).share();
 }
 
 /// Bytes that try_append(tokens, cuts) would take from the budget now.

@@ -165,16 +165,17 @@ bool Evictor::free_own(const Seat& seat, std::uint64_t bytes, bool may_drop) {
   request.urgency = Urgency::kPressed;
   request.budget_bytes = tracked - std::min(tracked, bytes);
   request.may_drop = may_drop;
-  // Where a page finds no room to change its form in, what is left is dropped.
-  for (const bool may_demote : {true, false}) {
-    if (!may_demote && !may_drop) break;
-    request.may_demote = may_demote;
+  while (seat.memory->tracked_bytes() > request.budget_bytes) {
     const EvictionPlan plan = make_plan(seat, request, Sharing::kCopy);
     if (plan.missing_bytes > 0) return false;
+    const std::uint64_t before = changed_pages_;
     carry_out(seat, plan, Sharing::kCopy);
-    if (seat.memory->tracked_bytes() <= request.budget_bytes) return true;
+    // Pages that had to be left as they are: others give instead, and at last some are dropped.
+    if (changed_pages_ > before) continue;
+    if (!request.may_demote || !may_drop) return false;
+    request.may_demote = false;
   }
-  return false;
+  return true;
 }
 
 /// A session gives by its share of all that is held; where one cannot, the others give the rest.
