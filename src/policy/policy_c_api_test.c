@@ -23,6 +23,7 @@ static memdecay_policy_session* open_session(const char* policy, int32_t demote)
   options.page_tokens = 10;
   options.newest_pages = 1;
   options.demote = demote;
+  options.floor_share = 0.1;
   EXPECT(memdecay_policy_open(&options, &session, message, sizeof message) == MEMDECAY_OK);
   EXPECT(session != NULL && message[0] == '\0');
   return session;

@@ -26,7 +26,7 @@ namespace memdecay {
 std::array<double, kRegionCount> default_region_decay();
 
 struct MemdecayOptions {
-  ProtectionOptions protection = {.lag_rounds = 4, .lag_bonus = 2.0, .floor_share = 0.1};
+  ProtectionOptions protection = {.lag_rounds = 4, .lag_bonus = 0.0, .floor_share = 0.0};
   LadderOptions ladder = {};
   std::array<double, kRegionCount> initial = kInitialScores;
   std::array<double, kRegionCount> decay = default_region_decay();
