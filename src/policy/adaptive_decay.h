@@ -27,7 +27,6 @@ class AdaptiveDecay {
   void observe(std::int64_t tokens, double seconds);
   /// 1 before the first observation, and always where it is switched off.
   double factor() const { return factor_; }
-  double tokens_per_s() const { return rate_; }
 
  private:
   AdaptiveDecayOptions options_;

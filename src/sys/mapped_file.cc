@@ -9,6 +9,8 @@
 #include <system_error>
 #include <utility>
 
+#include "sys/memory.h"
+
 namespace memdecay {
 namespace {
 
@@ -29,11 +31,6 @@ class Descriptor {
 Status system_failure(const char* doing, const std::string& path, int error) {
   return make_status(StatusCode::kIoError, "cannot {} {}: {}", doing, path,
                      std::generic_category().message(error));
-}
-
-std::size_t system_page_bytes() {
-  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return bytes;
 }
 
 }  // namespace
@@ -93,13 +90,6 @@ void MappedFile::advise(std::size_t begin, std::size_t end, int advice) const {
 
 void MappedFile::advise_sequential() const {
   advise(0, bytes_.size(), MADV_SEQUENTIAL);
-}
-
-void MappedFile::will_need(std::span<const std::byte> range) const {
-  if (range.empty()) return;
-  MEMDECAY_CHECK(contains(range));
-  const auto begin = static_cast<std::size_t>(range.data() - bytes_.data());
-  advise(begin / system_page_bytes() * system_page_bytes(), begin + range.size(), MADV_WILLNEED);
 }
 
 void MappedFile::drop(std::span<const std::byte> range) const {

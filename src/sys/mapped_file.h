@@ -37,8 +37,6 @@ class MappedFile {
 
   /// The file will be read from front to back: read ahead generously.
   void advise_sequential() const;
-  /// `range` will be read soon: start reading it. REQUIRES: range lies in bytes().
-  void will_need(std::span<const std::byte> range) const;
   /// Gives up the residence of every whole page inside `range`. REQUIRES: range lies in bytes().
   void drop(std::span<const std::byte> range) const;
 

@@ -67,6 +67,7 @@ std::optional<std::vector<Region>> classify_tokens(const Model& model,
 }
 
 Result<PromptLabels> label_raw_prompt(const Model& model, const Prompt& prompt) {
+  if (prompt.tokens.size() < kFewRawTokens) return PromptLabels();
   const auto regions = classify_tokens(model, prompt.tokens);
   if (!regions.has_value()) return label_prompt(prompt);
   return label_by_regions(prompt, *regions);

@@ -34,8 +34,12 @@ std::vector<Region> classify_tokens(const Model& model, const RegionClassifier& 
 std::optional<std::vector<Region>> classify_tokens(const Model& model,
                                                    std::span<const TokenId> tokens);
 
-/// Labels of a prompt without chat structure: by the built-in classifier, or where the model has
-/// none by the rules, to which it is one user turn.
+/// A shorter raw prompt is not worth a page of its own.
+inline constexpr std::size_t kFewRawTokens = 64;
+
+/// Labels of a prompt without chat structure: none, which is recent dialogue, for less than
+/// kFewRawTokens; else by the built-in classifier, or where the model has none by the rules, to
+/// which it is one user turn.
 Result<PromptLabels> label_raw_prompt(const Model& model, const Prompt& prompt);
 
 /// What a classifier's file keeps of a model beside the weights.

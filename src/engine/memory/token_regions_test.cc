@@ -70,14 +70,21 @@ TEST(TokenRegionsTest, AModelWithoutAClassifierHasNone) {
 TEST(TokenRegionsTest, ARawPromptOfAModelWithoutAClassifierGoesByTheRules) {
   const LoadedModel model(letters());
   Prompt prompt;
-  prompt.text = "ab";
-  prompt.tokens = {1, 2};
-  prompt.token_ends = {1, 2};
-  prompt.origins.resize(2);
+  for (std::size_t i = 0; i < kFewRawTokens; ++i) {
+    prompt.text.push_back('a');
+    prompt.tokens.push_back(1);
+    prompt.token_ends.push_back(static_cast<std::uint32_t>(i + 1));
+    prompt.origins.emplace_back();
+  }
   const Result<PromptLabels> labels = label_raw_prompt(*model, prompt);
   ASSERT_TRUE(labels.ok());
   ASSERT_EQ(labels->regions.size(), 1U);
   EXPECT_EQ(labels->regions[0].region, label_prompt(prompt)->regions[0].region);
+  prompt.text.pop_back();
+  prompt.tokens.pop_back();
+  prompt.token_ends.pop_back();
+  prompt.origins.pop_back();
+  EXPECT_TRUE(label_raw_prompt(*model, prompt)->regions.empty()) << "too short to be cut";
 }
 
 TEST(TokenRegionsTest, AFileFitsItsModelAndNoOther) {

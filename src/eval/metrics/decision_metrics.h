@@ -79,7 +79,6 @@ class DecisionMetrics {
   std::vector<PositionScore> scores_;  ///< positions rise
   std::vector<Piece> pieces_;
   std::vector<double> log_probs_;
-  std::vector<double> base_wide_;
   std::vector<float> base_;
 };
 

@@ -165,9 +165,6 @@ class Callable : public Object {
   virtual Value call(Runtime& runtime, CallArguments arguments) = 0;
   /// Python's repr where it is stable (macros); empty where it would be a memory address.
   virtual std::string repr() const { return {}; }
-  virtual const char* attribute_hint() const { return "function"; }
-  /// Macros have readable members (name, arguments); others none.
-  virtual bool is_macro() const { return false; }
 };
 
 }  // namespace memdecay::jinja

@@ -262,11 +262,5 @@ TokenId Tokenizer::eos() const {
 TokenId Tokenizer::eot() const {
   return engine_->settings.eot;
 }
-bool Tokenizer::adds_bos() const {
-  return engine_->settings.add_bos;
-}
-bool Tokenizer::adds_eos() const {
-  return engine_->settings.add_eos;
-}
 
 }  // namespace memdecay

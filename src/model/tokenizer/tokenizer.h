@@ -61,8 +61,6 @@ class Tokenizer {
   TokenId bos() const;  ///< -1: the model names none; so for the others
   TokenId eos() const;
   TokenId eot() const;
-  bool adds_bos() const;
-  bool adds_eos() const;
 
  private:
   class Engine;

@@ -50,8 +50,6 @@ class Transformer {
 
   int max_rows() const { return workspace_.max_rows; }
   int max_logit_rows() const { return workspace_.max_logit_rows; }
-  /// Bytes of the fixed buffers.
-  std::size_t workspace_bytes() const { return workspace_.bytes(); }
 
   /// Computes the hidden states of all rows and writes their keys and values. Fails only for want
   /// of memory. REQUIRES: 1 <= rows <= max_rows(); tokens in range; slices cover the rows; views

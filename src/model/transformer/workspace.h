@@ -36,7 +36,6 @@ struct Workspace {
   std::vector<Position> positions;       ///< [rows]
   std::vector<Position> virtual_places;  ///< [rows]: positions less what was closed before them
 
-  std::size_t bytes() const { return memory.size(); }
   AnonymousMemory memory;
 };
 

@@ -44,7 +44,6 @@ class MemdecayPolicy final : public OrderedPolicy {
   explicit MemdecayPolicy(const MemdecayOptions& options = {});
   std::string_view name() const override { return "memdecay"; }
   bool wants(EvidenceKind kind) const override { return kind == options_.evidence_kind; }
-  double recent_decay_factor() const { return adaptive_.factor(); }
 
  private:
   struct PageRecord {

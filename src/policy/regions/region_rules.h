@@ -40,7 +40,6 @@ enum class RegionReason : std::uint8_t {
   kDialogue,
   kReasoning
 };
-const char* region_reason_name(RegionReason reason);
 
 struct RegionSpan {
   TokenRange tokens;
