@@ -29,7 +29,7 @@ def measure(arguments, folder: pathlib.Path) -> dict[tuple[str, str], dict]:
     for policy, form, budgets in [("window", "fp16", WINDOW_BUDGETS), ("memdecay", "auto", OWN_BUDGETS)]:
         out = folder / policy
         subprocess.run([arguments.memdecay, "eval", arguments.runs, "-m", arguments.model, "--policy", policy, "--kv-format", form, "--budget",
-                        ",".join(budgets), "--sessions", str(arguments.sessions), "--min-tokens", "5000", "--max-tokens", "7000", "--out", str(out)],
+                        ",".join(budgets), "--sessions", str(arguments.sessions), "--recall-sessions", "0", "--min-tokens", "5000", "--max-tokens", "7000", "--out", str(out)],
                        check=True, capture_output=True)
         for row in json.loads((out / "results.json").read_text())["rows"]:
             rows[policy, row["budget"]] = row
