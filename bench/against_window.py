@@ -77,10 +77,15 @@ def main() -> int:
         folder = pathlib.Path(name)
         rows = measure(arguments, folder)
         value = {key: row["value_match"]["value"] for key, row in rows.items()}
-        window = next((budget for budget in reversed(WINDOW_BUDGETS) if value["window", budget] >= 0.95), WINDOW_BUDGETS[0])
-        own = next((budget for budget in reversed(OWN_BUDGETS) if value["memdecay", budget] >= value["window", window]), OWN_BUDGETS[0])
+        window = next((budget for budget in reversed(WINDOW_BUDGETS) if value["window", budget] >= 0.95), None)
+        if window is None:
+            raise SystemExit(f"no window keeps 95 % of the values: {value}")
+        own = next((budget for budget in reversed(OWN_BUDGETS) if value["memdecay", budget] >= value["window", window]), None)
+        if own is None:
+            raise SystemExit(f"no budget of the default keeps what the window of {window} keeps: {value}")
         whole = shift(pathlib.Path(arguments.runs), arguments.turns)
-        budget = {policy: int(share * fp16_bytes(arguments, whole, folder)) for policy, share in
+        whole_bytes = fp16_bytes(arguments, whole, folder)
+        budget = {policy: int(share * whole_bytes) for policy, share in
                   [("window", rows["window", window]["peak_share_of_fp16"]), ("memdecay", rows["memdecay", own]["peak_share_of_fp16"])]}
         flags = {"window": ["--policy", "window", "--kv-format", "fp16"], "memdecay": []}
         played = {policy: summary(play(arguments.memdecay, arguments.model, whole, folder, "--kv-budget", str(budget[policy]), *more), budget[policy])

@@ -78,7 +78,7 @@ typedef struct memdecay_policy_options {
   int32_t page_tokens;
   int32_t sink_tokens;
   int32_t newest_pages;   /* never planned */
-  int32_t lag_rounds;     /* younger tool rounds go last (memdecay only) */
+  int32_t lag_rounds;     /* rounds that gentle plans leave (memdecay only) */
   double floor_share;     /* of instructions and the latest rounds' results (memdecay only) */
   uint64_t pin_cap_bytes; /* pins above it are refused, and explained */
   int32_t protect_prefix; /* not 0: system text is pinned */

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -49,7 +49,8 @@ void print_rows(const ResultsFile& results) {
               "data set", "mean KL", "p99 KL", "flips/k", "value", "n");
   const auto value = [](const nlohmann::ordered_json& row, const char* name) {
     const auto& metric = row.at(name);
-    return metric.at("value").is_number() ? metric.at("value").get<double>() : std::nan("");
+    return metric.at("value").is_number() ? metric.at("value").get<double>()
+                                          : std::numeric_limits<double>::quiet_NaN();
   };
   for (const auto& row : results.json().at("rows")) {
     const ResultKey key = key_of_row(row);
@@ -125,13 +126,13 @@ void add_eval_command(CLI::App& program, int& status) {
   comma_list(command->add_option("--kv-format", flags->kv_formats, "forms of pages"));
   comma_list(command->add_option("--budget", flags->budgets,
                                  "shares of the fp16 bytes of what is not protected, or bytes"));
-  command->add_option("--out", flags->out, "folder of results.json and report.html")
+  command->add_option("--out", flags->out, "folder of results.json, scores.jsonl and report.html")
       ->capture_default_str();
   flags->runs.add_sessions_to(*command, 20);
   command
       ->add_option("--recall-sessions", flags->recall_sessions,
                    "sessions of a data set that are played once more with facts planted in them, "
-                   "and asked for each")
+                   "and asked for each; none with --eviction after")
       ->check(whole_number(0, 10000))
       ->capture_default_str();
   command->add_option("--split", flags->split, "tasks to take")
@@ -156,7 +157,8 @@ void add_eval_command(CLI::App& program, int& status) {
   command->add_flag("--quick", flags->quick, "two short sessions a data set");
   command->footer(
       "OUT/scores.jsonl keeps what each session scored: a run that was interrupted goes on where\n"
-      "it was, and one that asks for more sessions, policies or budgets measures only those.\n\n"
+      "it was, and one that asks for more sessions, policies or budgets measures only those. A\n"
+      "session that is to be asked for facts is measured as a whole.\n\n"
       "Examples:\n"
       "  memdecay eval runs/ -m smollm2 --quick\n"
       "  memdecay eval runs/airline.json.gz --policy memdecay,window+prefix,lru+prefix --budget "

@@ -56,6 +56,7 @@ Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
   MEMDECAY_RETURN_IF_ERROR(options.validate());
+  MEMDECAY_RETURN_IF_ERROR(check_kernels_variable());
   std::unique_ptr<Engine> engine(
       new Engine(options, options.threads > 0 ? options.threads : usable_cores()));
   MEMDECAY_RETURN_IF_ERROR(engine->initialize());

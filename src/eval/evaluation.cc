@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "core/text_hash.h"
@@ -70,31 +69,41 @@ SessionEvalOptions session_options(const EvaluationTask& run, std::size_t sessio
   return options;
 }
 
-/// Scores one session in the cells that lack it.
-Status score_session(Engine& engine, const EvaluationTask& run, std::size_t session,
-                     ScoresFile& scores, const OnSessionProgress& on_progress) {
-  const SessionEvalOptions options = session_options(run, session);
-  const std::string name = session_name(*run.sessions[session], options);
+/// A task's sessions by the names of their scores.
+std::vector<std::string> session_names(const EvaluationTask& run) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < run.sessions.size(); ++i)
+    names.push_back(session_name(*run.sessions[i], session_options(run, i)));
+  return names;
+}
+
+/// Scores one session in the cells that lack it, and says which.
+Result<std::vector<MemoryCell>> score_session(Engine& engine, const EvaluationTask& run,
+                                              std::size_t session, const std::string& name,
+                                              ScoresFile& scores,
+                                              const OnSessionProgress& on_progress) {
   std::vector<MemoryCell> missing;
   for (const MemoryCell& cell : run.cells)
     if (scores.find(key_of(run, cell), name) == nullptr) missing.push_back(cell);
-  if (missing.empty()) return Status();
-  MEMDECAY_ASSIGN_OR_RETURN(const std::vector<CellScores> scored,
-                            evaluate_session(engine, *run.sessions[session], missing, options,
-                                             [&](double share) { on_progress(session, share); }));
+  if (missing.empty()) return missing;
+  MEMDECAY_ASSIGN_OR_RETURN(
+      const std::vector<CellScores> scored,
+      evaluate_session(engine, *run.sessions[session], missing, session_options(run, session),
+                       [&](double share) { on_progress(session, share); }));
   for (std::size_t i = 0; i < missing.size(); ++i)
     MEMDECAY_RETURN_IF_ERROR(scores.add(key_of(run, missing[i]), name, scored[i]));
-  return Status();
+  return missing;
 }
 
-/// The row of a cell from the sessions before `end`.
-Status write_row(const EvaluationTask& run, const MemoryCell& cell, std::size_t end,
-                 const EvaluationFiles& files) {
+/// The row of a cell from all of the task's sessions that it has scores of.
+Status write_row(const EvaluationTask& run, const MemoryCell& cell,
+                 std::span<const std::string> names, const EvaluationFiles& files) {
   std::vector<CellScores> sessions;
-  for (std::size_t i = 0; i < end; ++i) {
-    const std::string name = session_name(*run.sessions[i], session_options(run, i));
-    sessions.push_back(*files.scores.find(key_of(run, cell), name));
+  for (const std::string& name : names) {
+    const CellScores* const known = files.scores.find(key_of(run, cell), name);
+    if (known != nullptr) sessions.push_back(*known);
   }
+  if (sessions.empty()) return Status();
   return files.results.add(key_of(run, cell), row_values(sessions));
 }
 
@@ -102,10 +111,15 @@ Status write_row(const EvaluationTask& run, const MemoryCell& cell, std::size_t 
 
 Status evaluate_data_set(Engine& engine, const EvaluationTask& run, const EvaluationFiles& files,
                          const OnSessionProgress& on_progress) {
+  const std::vector<std::string> names = session_names(run);
+  // Rows of what was scored in earlier runs, which may have ended before they were written.
+  for (const MemoryCell& cell : run.cells)
+    MEMDECAY_RETURN_IF_ERROR(write_row(run, cell, names, files));
   for (std::size_t i = 0; i < run.sessions.size(); ++i) {
-    MEMDECAY_RETURN_IF_ERROR(score_session(engine, run, i, files.scores, on_progress));
-    for (const MemoryCell& cell : run.cells)
-      MEMDECAY_RETURN_IF_ERROR(write_row(run, cell, i + 1, files));
+    MEMDECAY_ASSIGN_OR_RETURN(const std::vector<MemoryCell> scored,
+                              score_session(engine, run, i, names[i], files.scores, on_progress));
+    for (const MemoryCell& cell : scored)
+      MEMDECAY_RETURN_IF_ERROR(write_row(run, cell, names, files));
   }
   return Status();
 }

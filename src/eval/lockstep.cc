@@ -26,6 +26,7 @@ Result<std::unique_ptr<Lockstep>> Lockstep::open(Engine& engine,
 
 Result<std::unique_ptr<Lockstep>> Lockstep::fork(std::size_t tokens) const {
   std::unique_ptr<Lockstep> fork(new Lockstep(engine_));
+  fork->answered_ = !sessions_[0]->tokens().empty();  // what it is asked is a turn of its own
   for (const std::unique_ptr<Session>& session : sessions_) {
     MEMDECAY_ASSIGN_OR_RETURN(std::unique_ptr<Session> copy, engine_.fork_session(*session));
     if (tokens < copy->tokens().size())
@@ -66,7 +67,7 @@ Status Lockstep::play(std::span<const TokenId> tokens, const PromptLabels& label
   // The logits of token i are judged by token i + 1.
   const auto wanted = [&](std::size_t i) { return i + 1 < tokens.size() && judged[i + 1] != 0; };
   for (std::size_t begin = 0; begin < tokens.size();) {
-    const bool was_answer = begin > 0 ? wanted(begin - 1) : !sessions_[0]->tokens().empty();
+    const bool was_answer = begin > 0 ? wanted(begin - 1) : answered_;
     if (was_answer && !wanted(begin)) {  // the client sends the next turn
       std::size_t turn_end = begin;
       while (turn_end < tokens.size() && !wanted(turn_end)) ++turn_end;
@@ -82,6 +83,7 @@ Status Lockstep::play(std::span<const TokenId> tokens, const PromptLabels& label
     MEMDECAY_RETURN_IF_ERROR(on_pass());
     begin = end;
   }
+  if (!judged.empty()) answered_ = judged.back() != 0;
   return Status();
 }
 

@@ -68,6 +68,7 @@ class Lockstep {
   std::vector<std::unique_ptr<Session>> sessions_;  ///< the reference first
   std::vector<Session*> pointers_;
   std::vector<std::vector<float>> reference_;  ///< logits of a run's tokens
+  bool answered_ = false;                      ///< what comes next is another turn
 };
 
 }  // namespace memdecay

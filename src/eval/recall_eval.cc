@@ -72,15 +72,12 @@ class AnswerScore {
   }
 
  private:
-  double log_prob(std::span<const float> logits, TokenId token) {
-    wide_.resize(logits.size());
-    log_softmax(logits, wide_);
-    return wide_[static_cast<std::size_t>(token)];
+  static double log_prob(std::span<const float> logits, TokenId token) {
+    return static_cast<double>(logits[static_cast<std::size_t>(token)]) - log_sum_exp(logits);
   }
   int tokens_ = 0;
   bool right_full_ = true, right_ = true;
   double log_prob_full_ = 0, log_prob_ = 0;
-  std::vector<double> wide_;
 };
 
 /// One group of cells through the planted session.

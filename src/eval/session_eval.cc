@@ -42,7 +42,8 @@ std::size_t first_scored(std::size_t tokens, const SessionEvalOptions& options) 
 
 /// Plays the session through a memory that forgets nothing and notes what each of the assistant's
 /// steps reads.
-Status record_future(Engine& engine, const ReadSession& read, FutureErrors& future) {
+Status record_future(Engine& engine, const ReadSession& read, const PassTokens& most,
+                     FutureErrors& future) {
   SessionOptions options;
   options.policy = "recorder";
   options.own_policy = [&future](const PolicyOptions& policy) { return future.recorder(policy); };
@@ -54,8 +55,8 @@ Status record_future(Engine& engine, const ReadSession& read, FutureErrors& futu
   const std::span<const TokenId> tokens(read.prompt.tokens);
   for (std::size_t begin = 0, end = 0; begin < tokens.size(); begin = end) {
     // A pass is asked about once, for its last token.
-    const std::size_t most = read.judged[begin] != 0 ? 4 : 64;
-    while (end < tokens.size() && end - begin < most && read.judged[end] == read.judged[begin])
+    const auto chunk = static_cast<std::size_t>(read.judged[begin] != 0 ? most.written : most.read);
+    while (end < tokens.size() && end - begin < chunk && read.judged[end] == read.judged[begin])
       ++end;
     MEMDECAY_RETURN_IF_ERROR(
         extend_without_logits(engine, *session, tokens.subspan(begin, end - begin)));
@@ -199,7 +200,7 @@ Result<std::vector<CellScores>> evaluate_session(Engine& engine, const ChainedSe
       read_session(engine.model(), session, options.label_noise, options.seed));
   FutureErrors future;
   if (std::any_of(cells.begin(), cells.end(), [](const MemoryCell& c) { return c.is_oracle(); }))
-    MEMDECAY_RETURN_IF_ERROR(record_future(engine, read, future));
+    MEMDECAY_RETURN_IF_ERROR(record_future(engine, read, options.pass_tokens, future));
   std::vector<CellScores> scores(cells.size());
   const double own_share = options.asks_for_facts ? 0.5 : 1.0;
   const auto group = static_cast<std::size_t>(std::max(1, options.cells_at_once));

@@ -1,6 +1,9 @@
+#include <fmt/format.h>
+
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "kernels/avx2/table.h"
 #include "kernels/avx512/table.h"
@@ -44,6 +47,15 @@ const Tables& tables() {
   return instance;
 }
 
+/// The table that MEMDECAY_KERNELS names; null where it names none, or is not set.
+const KernelTable* wanted_kernels() {
+  const char* wanted = std::getenv("MEMDECAY_KERNELS");
+  for (const KernelTable* table : supported_kernels()) {
+    if (wanted != nullptr && std::strcmp(wanted, table->name) == 0) return table;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 const KernelTable& scalar_kernels() {
@@ -55,11 +67,19 @@ std::span<const KernelTable* const> supported_kernels() {
 }
 
 const KernelTable& best_kernels() {
-  const char* wanted = std::getenv("MEMDECAY_KERNELS");
-  for (const KernelTable* table : supported_kernels()) {
-    if (wanted != nullptr && std::strcmp(wanted, table->name) == 0) return *table;
-  }
-  return *supported_kernels().back();
+  const KernelTable* const wanted = wanted_kernels();
+  return wanted != nullptr ? *wanted : *supported_kernels().back();
+}
+
+Status check_kernels_variable() {
+  const char* const wanted = std::getenv("MEMDECAY_KERNELS");
+  if (wanted == nullptr || *wanted == '\0' || wanted_kernels() != nullptr) return Status();
+  std::string names;
+  for (const KernelTable* table : supported_kernels())
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", table->name);
+  return make_status(StatusCode::kInvalidArgument,
+                     "MEMDECAY_KERNELS=\"{}\" names no kernels; this processor can run {}", wanted,
+                     names);
 }
 
 }  // namespace memdecay

@@ -46,9 +46,15 @@ TEST(Dispatch, TheVariableNamesATable) {
   for (const KernelTable* table : supported_kernels()) {
     const KernelsVariable variable(table->name);
     EXPECT_EQ(&best_kernels(), table);
+    EXPECT_TRUE(check_kernels_variable().ok());
   }
   const KernelsVariable variable("no such table");
   EXPECT_EQ(&best_kernels(), supported_kernels().back());
+  const Status status = check_kernels_variable();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("can run scalar"), std::string::npos) << status.message();
+  const KernelsVariable nothing("");
+  EXPECT_TRUE(check_kernels_variable().ok()) << "as if it were not set";
 }
 
 }  // namespace

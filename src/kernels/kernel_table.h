@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <span>
 
+#include "core/status.h"
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/matmul.h"
@@ -48,8 +49,10 @@ struct KernelTable {
 const KernelTable& scalar_kernels();
 /// Every table that this processor can run, scalar first, fastest last.
 std::span<const KernelTable* const> supported_kernels();
-/// The fastest supported table; the environment variable MEMDECAY_KERNELS (a table's name)
-/// overrides the choice for tests.
+/// The fastest supported table, or the one that the environment variable MEMDECAY_KERNELS names.
 const KernelTable& best_kernels();
+/// kInvalidArgument where MEMDECAY_KERNELS names no table that this processor can run: who starts a
+/// program asks before best_kernels(), which then takes the fastest.
+Status check_kernels_variable();
 
 }  // namespace memdecay

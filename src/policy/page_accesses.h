@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/slot_of.h"
 #include "policy/evidence.h"
 #include "policy/page_book.h"
 

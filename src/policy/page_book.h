@@ -57,6 +57,10 @@ class PageBook {
   bool droppable(std::int32_t unit) const;
   /// A unit of one of the latest lag_rounds tool rounds.
   bool young(std::int32_t unit) const;
+  /// Whether an item's floor counts for the page: an instruction's, or of a round that is young.
+  bool live(TrackedPageId page) const {
+    return meta(page).tool_round == kNoToolRound || young(2 * page.value());
+  }
   /// Appends the pages that go with the unit. With `core_only`, those that its worth is made of.
   void pages_of(std::int32_t unit, bool core_only, std::vector<TrackedPageId>& out) const;
 

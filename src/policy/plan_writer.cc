@@ -69,8 +69,8 @@ void PlanWriter::demote_all() {
 
 /// Instructions have one as long as they are told as items, results while their round is young.
 bool PlanWriter::has_floor(TrackedPageId page) const {
-  if (policy_.book_.meta(page).tool_round == kNoToolRound) return true;
-  return live_floors_ && policy_.book_.young(2 * page.value());
+  const bool instruction = policy_.book_.meta(page).tool_round == kNoToolRound;
+  return instruction || (live_floors_ && policy_.book_.live(page));
 }
 
 bool PlanWriter::floors_allow() {

@@ -26,6 +26,19 @@ inline std::array<double, kRegionCount> short_region_decay() {
   return decay;
 }
 
+/// Page `id` of a row of pages that are alike, each behind the one before.
+inline PageMeta page_for_test(int id, Region region, std::int64_t born, std::int32_t tokens,
+                              std::uint64_t bytes) {
+  PageMeta meta;
+  meta.id = TrackedPageId(id);
+  meta.region = region;
+  meta.tokens = tokens;
+  meta.position = tokens * id;
+  meta.born_step = born;
+  meta.bytes = bytes;
+  return meta;
+}
+
 class PolicyOracle {
  public:
   /// The score of a page if it counted as of that region.

@@ -47,13 +47,6 @@ Result<ResultsFile> ResultsFile::open(const std::string& path) {
                      path);
 }
 
-bool ResultsFile::has(const ResultKey& key) const {
-  for (const ordered_json& row : json_.at("rows")) {
-    if (key_of_row(row) == key) return true;
-  }
-  return false;
-}
-
 Status ResultsFile::add(const ResultKey& key, const ordered_json& values) {
   ordered_json row = key_json(key);
   row.update(values);

@@ -33,7 +33,6 @@ class ResultsFile {
   /// {"rows": [...]}
   const nlohmann::ordered_json& json() const { return json_; }
   std::size_t rows() const { return json_.at("rows").size(); }
-  bool has(const ResultKey& key) const;
   /// Adds a row and writes the file. `values` is an object of metrics and series; a row with the
   /// same key is replaced. kIoError when the file cannot be written.
   Status add(const ResultKey& key, const nlohmann::ordered_json& values);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "core/text_hash.h"
 #include "policy/classifier/region_classifier_file.h"
 
 namespace {
@@ -21,8 +22,7 @@ void parse_and_write_again(const std::string& bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string bytes(reinterpret_cast<const char*>(data), size);
   parse_and_write_again(bytes);
-  std::uint64_t sum = 0xcbf29ce484222325ULL;
-  for (const char c : bytes) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  const std::uint64_t sum = memdecay::text_hash(bytes);
   bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
   parse_and_write_again(bytes);
   return 0;

@@ -7,6 +7,8 @@
 #include <limits>
 #include <random>
 
+#include "core/text_hash.h"
+
 namespace memdecay {
 namespace {
 
@@ -30,8 +32,7 @@ ClassifierFile small_file() {
 
 std::string with_checksum(std::string bytes) {
   bytes.resize(bytes.size() - 8);
-  std::uint64_t sum = 0xcbf29ce484222325ULL;
-  for (const char c : bytes) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  const std::uint64_t sum = text_hash(bytes);
   bytes.append(reinterpret_cast<const char*>(&sum), 8);
   return bytes;
 }

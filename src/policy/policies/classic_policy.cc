@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/slot_of.h"
 #include "policy/decay_math.h"
 #include "policy/page_accesses.h"
 

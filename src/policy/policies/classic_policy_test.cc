@@ -11,14 +11,7 @@ namespace memdecay {
 namespace {
 
 PageMeta page(int id, Region region, std::int64_t born) {
-  PageMeta meta;
-  meta.id = TrackedPageId(id);
-  meta.region = region;
-  meta.tokens = 10;
-  meta.position = 10 * id;
-  meta.born_step = born;
-  meta.bytes = 100;
-  return meta;
+  return page_for_test(id, region, born, 10, 100);
 }
 
 // The worked example. Survival 4000, 2000, 1000, 300 steps; threshold 0.1:

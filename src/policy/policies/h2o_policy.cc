@@ -1,5 +1,6 @@
 #include "policy/policies/h2o_policy.h"
 
+#include "core/slot_of.h"
 #include "policy/page_accesses.h"
 
 namespace memdecay {

@@ -13,14 +13,7 @@ namespace memdecay {
 namespace {
 
 PageMeta page(int id, Region region, std::int64_t born = 0) {
-  PageMeta meta;
-  meta.id = TrackedPageId(id);
-  meta.region = region;
-  meta.tokens = 32;
-  meta.position = 32 * id;
-  meta.born_step = born;
-  meta.bytes = 1000;
-  return meta;
+  return page_for_test(id, region, born, 32, 1000);
 }
 
 MemdecayOptions plain() {

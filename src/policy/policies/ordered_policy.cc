@@ -187,7 +187,7 @@ EvictionPlan OrderedPolicy::plan(const PlanRequest& request) const {
   if (ladder_.enabled && request.may_demote) writer.demote_all();
   if (!request.may_drop) return writer.take();
   drop_by_score(writer);
-  if (writer.missing_bytes() > 0) {
+  if (writer.missing_bytes() > 0 && book_.options().floor_share > 0) {
     writer.lift_live_floors();
     drop_by_score(writer);
   }
@@ -224,8 +224,7 @@ Explanation OrderedPolicy::explain(TrackedPageId page) const {
   const PageMeta& meta = book_.meta(page);
   const Placement place = placement(book_.unit_of(page));
   answer.shield = book_.shield(page);
-  const bool live = meta.tool_round == kNoToolRound || book_.young(2 * page.value());
-  if (answer.shield == Shield::kNone && meta.item != kNoItem && live &&
+  if (answer.shield == Shield::kNone && meta.item != kNoItem && book_.live(page) &&
       book_.spare_tokens(meta.item, meta.tokens) < 0) {
     answer.shield = Shield::kFloor;
   }

@@ -42,7 +42,6 @@ const std::vector<NumberSetting>& number_settings() {
       {"assistant_weight", 1e-6, kMost, set_assistant_weight},
       {"half_life_tokens", 1, kMost, [](Options& o, double v) { o.evidence.half_life_tokens = v; }},
       {"lasting_share", 0, 1, [](Options& o, double v) { o.evidence.lasting_share = v; }},
-      {"lasting_is_mean", 0, 1, [](Options& o, double v) { o.evidence.lasting_is_mean = v > 0.5; }},
       {"lag_rounds", 0, 1000,
        [](Options& o, double v) { o.protection.lag_rounds = static_cast<std::int32_t>(v); }},
       {"lag_bonus", 0, 100, [](Options& o, double v) { o.protection.lag_bonus = v; }},
@@ -71,6 +70,11 @@ const std::vector<WordSetting>& word_settings() {
       form_setting("lowest_pinned", &LadderOptions::lowest_pinned),
       form_setting("lowest_newest", &LadderOptions::lowest_newest),
       form_setting("lowest_exact", &LadderOptions::lowest_exact),
+      {"lasting",
+       {"sum", "mean"},
+       [](MemdecayOptions& options, std::size_t word) {
+         options.evidence.lasting_is_mean = word == 1;
+       }},
       {"evidence",
        {"mass", "error"},
        [](MemdecayOptions& options, std::size_t word) {

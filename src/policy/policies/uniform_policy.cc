@@ -1,6 +1,6 @@
 #include "policy/policies/uniform_policy.h"
 
-#include "policy/page_accesses.h"
+#include "core/slot_of.h"
 
 namespace memdecay {
 namespace {
