@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "engine/engine.h"
+#include "engine/extend_without_logits.h"
 #include "engine/model_file_for_test.h"
 #include "kv/take_for_test.h"
 
@@ -29,14 +30,13 @@ class EngineForksTest : public testing::Test {
 };
 
 void append(Engine& engine, Session& session, int tokens, std::uint32_t seed) {
-  const Status status = engine.extend(session, random_prompt(tokens, seed), 1 << 30,
-                                      [](int, std::span<const float>) {});
+  const Status status = extend_without_logits(engine, session, random_prompt(tokens, seed));
   ASSERT_TRUE(status.ok()) << status.message();
 }
 
 /// Takes what is free of the engine's budget.
-BudgetReservation fill_budget(const Engine& engine) {
-  auto& budget = const_cast<KvBudget&>(engine.cache().budget());
+BudgetReservation fill_budget(Engine& engine) {
+  KvBudget& budget = budget_of(engine);
   return take_bytes(budget, budget.free_bytes());
 }
 
@@ -128,6 +128,21 @@ TEST_F(EngineForksTest, ACopyOfASharedPageDoesNotTakeTheRoomThatIsHeldForOthers)
     EXPECT_TRUE(engine->shrink(*fork, bytes).ok());
     EXPECT_LE(fork->memory()->tracked_bytes(), bytes);
     EXPECT_EQ(engine->other_budget_bytes(), held);
+  }
+  expect_sound(*engine);
+}
+
+TEST_F(EngineForksTest, WhatIsSharedDoesNotMakeAForkDropWhatIsItsOwn) {
+  const auto engine = ModelFile::engine(options(80, "lru"));
+  const auto parent = engine->open_session().value();
+  append(*engine, *parent, 20 * kPageTokens, 1);
+  const auto fork = engine->fork_session(*parent).value();
+  append(*engine, *fork, 20 * kPageTokens, 2);
+  {
+    const BudgetReservation rest = fill_budget(*engine);  // no room to copy a shared page in
+    const std::uint64_t held = fork->memory()->tracked_bytes();
+    EXPECT_TRUE(engine->shrink(*fork, held - held / 8).ok());
+    EXPECT_EQ(fork->memory()->evicted_tokens(), 0) << "its own pages can take fewer bits";
   }
   expect_sound(*engine);
 }

@@ -158,9 +158,8 @@ Room Engine::make_room(Session& session, int tokens, bool may_drop) {
   Room room = append();
   for (int attempt = 0; !room && evictor_.has_value() && attempt < kMostAttempts; ++attempt) {
     if (room.refusal != Room::Refusal::kBudget) break;
-    const bool freed =
-        evictor_->free(seats(), room.missing_bytes << attempt, attempt == 0, may_drop);
-    if (!may_drop || (!freed && attempt > 0)) attempt = kMostAttempts;
+    const bool freed = evictor_->free(seats(), room.missing_bytes << attempt, may_drop);
+    if (!may_drop || !freed) attempt = kMostAttempts;
     room = append();
   }
   if (room) sync_memory(session);
@@ -235,7 +234,7 @@ void Engine::take_key_evidence(Session& session) {
   const std::uint64_t bytes = KeyDirections::page_bytes(layout);
   auto unread = memory.unread_keys(kMostKeysRead);
   if (!unread.empty() && cache_->budget().missing_bytes(unread.size() * bytes) > 0) {
-    evictor_->free(seats(), unread.size() * bytes, /*may_demote=*/false);
+    evictor_->free(seats(), unread.size() * bytes);
     unread = memory.unread_keys(kMostKeysRead);  // what is left of them
   }
   const PagedKvView view = session.sequence_->view(*evictable_);

@@ -285,7 +285,7 @@ TEST_F(EngineMemoryTest, RoomForSumsOfKeysIsMadeAfterAllSessionsOfAPassWereObser
   const auto keydiff = engine->open_session().value();
   const auto h2o = engine->open_session(other).value();
   Session* const sessions[] = {keydiff.get(), h2o.get()};
-  auto& budget = const_cast<KvBudget&>(engine->cache().budget());
+  KvBudget& budget = budget_of(*engine);
   for (std::uint32_t turn = 0; turn < 60; ++turn) {
     // Whatever part of a page is free when a pass has its pages, sometimes it is too little.
     const BudgetReservation part = take_bytes(budget, turn * 997 % 16384);

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "engine/engine.h"
+#include "engine/extend_without_logits.h"
 #include "engine/model_file_for_test.h"
 
 namespace memdecay {
@@ -384,6 +385,7 @@ TEST_P(EnginePrefixesTest, ASessionTakesNoMoreThanItsOwnBudgetHolds) {
   const auto session = engine->open_session(small).value();
   const Engine::PrefixMatch match = engine->match_prefix(*session, text);
   EXPECT_EQ(match.cached_tokens, 6 * kPageTokens);
+  EXPECT_EQ(match.miss.cause, Cause::kBudget);
   EXPECT_LE(session->memory()->tracked_bytes(), small.budget_bytes);
   expect_sound(*engine);
 }
@@ -396,9 +398,7 @@ TEST_P(EnginePrefixesTest, APageThatWasCutBackAndSealedHasOnePlaceInTheTree) {
   complete(*engine, *session, text);
   ASSERT_TRUE(engine->truncate(*session, 10).ok());
   engine->label(*session, labels_with_borders({10, 30}));
-  ASSERT_TRUE(
-      engine->extend(*session, random_prompt(20, 2), 1 << 30, [](int, std::span<const float>) {})
-          .ok());
+  ASSERT_TRUE(extend_without_logits(*engine, *session, random_prompt(20, 2)).ok());
   expect_sound(*engine);
   if (slides()) return;  // full pages only
   // Both are found, each with its own borders.

@@ -64,6 +64,11 @@ inline void expect_sound(const Engine& engine) {
   EXPECT_LE(engine.cache().budget().peak_bytes(), engine.cache().budget().limit_bytes());
 }
 
+/// For tests that take bytes away from an engine.
+inline KvBudget& budget_of(Engine& engine) {
+  return const_cast<KvBudget&>(engine.cache().budget());
+}
+
 inline std::vector<TokenId> random_prompt(int count, std::uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<TokenId> tokens(static_cast<std::size_t>(count));

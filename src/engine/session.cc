@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/memory/shared_prefixes.h"
+
 namespace memdecay {
 
 Session::Session(SequenceHandle sequence, std::vector<Session*>& open, SharedPrefixes* shared)

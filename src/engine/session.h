@@ -14,10 +14,11 @@
 #include "core/id.h"
 #include "engine/engine_options.h"
 #include "engine/memory/session_memory.h"
-#include "engine/memory/shared_prefixes.h"
 #include "kv/sequence.h"
 
 namespace memdecay {
+
+class SharedPrefixes;
 
 class Session {
  public:

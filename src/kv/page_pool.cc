@@ -116,7 +116,7 @@ PagePoolCounters PagePool::counters() const {
 
 std::int32_t PagePool::references(PageId page) const {
   MEMDECAY_CHECK(page.value() >= 0 && page.value() < max_pages());
-  return count(page.index());
+  return references_at(page.index());
 }
 
 void PagePool::set_remembered(const PageHandle& page, bool remembered) {
@@ -129,6 +129,12 @@ std::optional<PageHandle> PagePool::try_allocate() {
   auto paid = budget_->try_reserve(stride_bytes_);
   if (!paid || !try_prepare(1)) return std::nullopt;
   return allocate(*paid);
+}
+
+std::optional<PageHandle> PagePool::try_copy(const PageHandle& source) {
+  auto paid = budget_->try_reserve(stride_bytes_);
+  if (!paid || !try_prepare(1)) return std::nullopt;
+  return copy(source, *paid);
 }
 
 Room PagePool::try_prepare(std::int32_t pages) {
@@ -170,13 +176,13 @@ PageHandle PagePool::copy(const PageHandle& source, BudgetReservation& paid) {
 
 void PagePool::add_reference(PageId page) {
   ++references_[page.index()];
-  if (count(page.index()) != 2) return;
+  if (references_at(page.index()) != 2) return;
   ++shared_;
   if (remembered(page)) --idle_;
 }
 
 void PagePool::release(PageId page) {
-  MEMDECAY_CHECK(count(page.index()) > 0);
+  MEMDECAY_CHECK(references_at(page.index()) > 0);
   const std::int32_t left = --references_[page.index()] & ~kRemembered;
   if (left == 1) {
     --shared_;
@@ -232,10 +238,10 @@ Status PagePool::check(std::span<const std::int32_t> expected_references) const 
   for (std::int32_t p = 0; p < ever_used_; ++p) {
     const auto at = static_cast<std::size_t>(p);
     const std::int32_t expected = at < expected_references.size() ? expected_references[at] : 0;
-    if (count(at) != expected)
+    if (references_at(at) != expected)
       return make_status(StatusCode::kCorrupt,
-                         "page {} counts {} references but {} entries name it", p, count(at),
-                         expected);
+                         "page {} counts {} references but {} entries name it", p,
+                         references_at(at), expected);
     if (taken_.contains(p) != (expected > 0))
       return make_status(StatusCode::kCorrupt, "page {} has {} references and is marked {}", p,
                          expected, taken_.contains(p) ? "used" : "free");

@@ -105,6 +105,8 @@ class PagePool {
 
   /// A zeroed page, held once; empty when the budget, the pool or the system has no room.
   std::optional<PageHandle> try_allocate();
+  /// A private copy of `source`, under the same conditions.
+  std::optional<PageHandle> try_copy(const PageHandle& source);
 
   /// For callers that reserved for several pages at once: makes the next `pages` calls of
   /// allocate() succeed, or says who refused. Changes nothing that can be seen.
@@ -151,7 +153,7 @@ class PagePool {
   void give_back_run();
   bool all_free(std::uint64_t begin_byte, std::uint64_t end_byte) const;
   static constexpr std::int32_t kRemembered = 1 << 30;
-  std::int32_t count(std::size_t page) const { return references_[page] & ~kRemembered; }
+  std::int32_t references_at(std::size_t page) const { return references_[page] & ~kRemembered; }
   void add_reference(PageId page);
 
   KvBudget* budget_ = nullptr;

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "sys/folder_for_test.h"
 

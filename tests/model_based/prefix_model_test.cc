@@ -33,7 +33,9 @@ TEST_P(PrefixModelTest, TheTreeEqualsTheOracleAfterEveryOperation) {
         static_cast<unsigned long long>(counts.partial_hits),
         static_cast<unsigned long long>(counts.present),
         static_cast<unsigned long long>(counts.refused));
-    if (steps >= 1000) {  // the walk went everywhere
+    // The walk went everywhere: asked of the seed that is always the same, since how often a random
+    // one comes by each place is chance.
+    if (seed == kFirstSeed && steps >= 1000) {
       EXPECT_GT(counts.whole_hits, steps / 50);
       EXPECT_GT(counts.partial_hits, steps / 100);
       EXPECT_GT(counts.present, steps / 100);

@@ -22,11 +22,14 @@ inline std::uint64_t steps_to_walk(std::uint64_t otherwise) {
   return number_from_environment("MEMDECAY_STEPS", otherwise);
 }
 
+/// The fixed one.
+inline constexpr std::uint64_t kFirstSeed = 1;
+
 inline std::vector<std::uint64_t> walk_seeds() {
   const std::uint64_t given = number_from_environment("MEMDECAY_SEED", 0);
   if (given != 0) return {given};
   std::random_device entropy;
-  return {1, std::uint64_t{entropy()} + 2};
+  return {kFirstSeed, std::uint64_t{entropy()} + kFirstSeed + 1};
 }
 
 inline RandomWalk::Choose seeded_chooser(std::uint64_t seed) {

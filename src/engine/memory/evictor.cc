@@ -83,7 +83,8 @@ Evictor::Demotion Evictor::demote(const Seat& seat, Position first_position, KvF
   const auto index = static_cast<std::size_t>(ref - view.pages.begin());
   const KvPageLayout target = view.layout->in(format);
   if (buffer_.size() < target.page_bytes()) return Demotion::kNoRoom;
-  const bool alone = held_alone(seat.sequence->table(group_).pages()[index]);
+  const PageHandle& page = seat.sequence->table(group_).pages()[index];
+  const bool alone = may_be_alone(page);
   const bool may_copy = sharing == Sharing::kCopy &&
                         cache_.budget().missing_bytes(PagePool::stride_bytes_for(target)) == 0;
   if (!alone && !may_copy) return Demotion::kLeft;
@@ -93,8 +94,11 @@ Evictor::Demotion Evictor::demote(const Seat& seat, Position first_position, KvF
     seat.memory->refuse_forms(first_position);
     return Demotion::kLeft;
   }
-  // Only a page that goes gives back what its new form takes.
-  if (alone) spare_.release();
+  if (alone) {  // only a page that goes gives back what its new form takes
+    const bool forgotten = held_alone(page);
+    MEMDECAY_CHECK(forgotten);
+    spare_.release();
+  }
   const Room room = replace(seat, first_position, format);
   if (alone) {
     auto held = cache_.budget().try_reserve(buffer_.size());
@@ -111,8 +115,10 @@ EvictionPlan Evictor::make_plan(const Seat& seat, const PlanRequest& request,
                                 Sharing sharing) const {
   if (request.may_demote && seat.memory->options().demotes) {
     const std::vector<PageHandle>& pages = seat.sequence->table(group_).pages();
+    const bool may_copy =
+        sharing == Sharing::kCopy && cache_.budget().missing_bytes(buffer_.size()) == 0;
     for (std::size_t i = 0; i < pages.size(); ++i)
-      seat.memory->offer_forms(i, sharing == Sharing::kCopy || may_be_alone(pages[i]));
+      seat.memory->offer_forms(i, may_copy || may_be_alone(pages[i]));
   }
   return seat.memory->plan(request);
 }
@@ -196,10 +202,9 @@ std::uint64_t Evictor::free_by_demotion(std::span<const Seat> seats, std::uint64
   return freed;
 }
 
-bool Evictor::free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote,
-                   bool may_drop) {
+bool Evictor::free(std::span<const Seat> seats, std::uint64_t bytes, bool may_drop) {
   const std::uint64_t before = changed_pages_;
-  const std::uint64_t freed = may_demote ? free_by_demotion(seats, bytes) : 0;
+  const std::uint64_t freed = free_by_demotion(seats, bytes);
   if (may_drop && freed < bytes) {
     PlanRequest request;
     request.urgency = Urgency::kPressed;
@@ -308,7 +313,8 @@ bool Evictor::pack_pages(const Seat& seat, const PackingChoice& choice) {
   SessionMemory& memory = *seat.memory;
   positions_.clear();
   for (std::size_t i = choice.first; i < choice.first + choice.count; ++i) {
-    MEMDECAY_CHECK(held_alone(seat.sequence->table(group_).pages()[i]));
+    const bool alone = held_alone(seat.sequence->table(group_).pages()[i]);
+    MEMDECAY_CHECK(alone);
     positions_.push_back(memory.pages()[i].first_position);
   }
   if (!seat.sequence->pack_pages(positions_)) return false;

@@ -59,8 +59,7 @@ class Evictor {
   /// Nothing is dropped while a session can free the bytes by demotions. Dropped pages that
   /// sessions share come back only when the last of them lets go: who asks again asks for more.
   /// What a session shares with the prefix tree alone, the tree forgets first.
-  bool free(std::span<const Seat> seats, std::uint64_t bytes, bool may_demote,
-            bool may_drop = true);
+  bool free(std::span<const Seat> seats, std::uint64_t bytes, bool may_drop = true);
   /// Drops at least `tokens` tokens where the session's plans can, however many bytes are free.
   void drop_tokens(const Seat& seat, std::int64_t tokens);
   /// Works towards the watermarks, at most about `most_bytes` of pages. Remembered prefixes that no

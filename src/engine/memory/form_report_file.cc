@@ -7,9 +7,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "sys/whole_file.h"
-
 #include "core/text_hash.h"
+#include "sys/whole_file.h"
 
 namespace memdecay {
 namespace {

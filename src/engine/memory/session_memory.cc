@@ -252,7 +252,9 @@ void SessionMemory::sync(const PagedKvView& view, Position size, Position comput
     if (as_it_was(i)) continue;
     const KvPageRef& ref = view.pages[i];
     Page& page = pages_[i];
-    const bool known = page.filled > 0 && page.first_position == ref.first_position;
+    // A page that was refused its forms and cut back holds other numbers when it is filled again.
+    const bool refilled = page.forms == Forms::kRefused && ref.filled < page.filled;
+    const bool known = page.filled > 0 && page.first_position == ref.first_position && !refilled;
     if (page.filled > 0 && !known) cut_off(page);
     known ? cut_runs(page.runs, size) : page.runs.clear();
     page.first_position = ref.first_position;

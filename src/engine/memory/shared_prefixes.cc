@@ -196,9 +196,8 @@ bool SharedPrefixes::copy_remembered(std::vector<PageHandle>& pages) const {
   for (std::size_t g = 0; g < pages.size(); ++g) {
     if (!pages[g].has_page() || !pages[g].remembered()) continue;
     PagePool& pool = cache_.pool(LayerGroupId(static_cast<std::int32_t>(g)));
-    auto copy = pool.try_allocate();
+    auto copy = pool.try_copy(pages[g]);
     if (!copy) return false;
-    std::memcpy(copy->base(), pages[g].base(), pool.layout().page_bytes());
     pages[g] = *std::move(copy);
   }
   return true;

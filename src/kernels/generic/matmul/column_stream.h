@@ -7,9 +7,8 @@
 // which is what the tiles of many columns do too, so both give the same bits. How codes become sums
 // is the instruction set's: P = Products<T> states
 //     Weights                 T
-//     kStartsAtOffset         whether the offset of codes is where their sum starts; else codes
-//     have
-//                             none, or add_products() sees to it
+//     kStartsAtOffset         whether sums start at the offset of codes; else there is none, or
+//                             add_products() adds it
 //     add_products<step>()    one vector of codes times four inputs, added to the sums or gathered
 //     kUnrollsShortScales     whether the scales of short chunks are read in an unrolled loop
 // Included inside a target region.
