@@ -1,7 +1,8 @@
 # memdecay_precompile(TARGET library|test): lets TARGET read the headers that most files include from one precompiled file.
 #
-# Only where MEMDECAY_PRECOMPILE is on: the sanitizer builds, of which headers are a third of the time. The dev build goes without, so a file
-# that forgets an include fails there; so does g++ 12, which takes precompiled libstdc++ for the program's own code and warns of it.
+# Only where MEMDECAY_PRECOMPILE is on: the builds with clang that have tests, of which headers are a third of the time. The builds with g++ 12,
+# which takes precompiled libstdc++ for the program's own code and warns of it, and for release go without: a file that forgets an include
+# fails there.
 option(MEMDECAY_PRECOMPILE "Precompile the headers that most files include" OFF)
 
 set(MEMDECAY_COMMON_HEADERS

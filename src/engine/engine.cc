@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/check.h"
 #include "core/steady_clock.h"
@@ -87,12 +88,22 @@ std::uint64_t Engine::kv_bytes_per_token() const {
   return bytes;
 }
 
-std::uint64_t Engine::kv_bytes_read(int depth) const {
+std::uint64_t Engine::kv_bytes_read(const Session& session, int more) const {
   std::uint64_t bytes = 0;
-  for (const LayerGroups::Group& group : groups_.groups) {
-    const int seen = group.window > 0 ? std::min(depth, group.window) : depth;
-    bytes += group.layout.page_bytes() / static_cast<std::uint64_t>(group.layout.page_tokens) *
-             static_cast<std::uint64_t>(seen);
+  for (std::size_t i = 0; i < groups_.groups.size(); ++i) {
+    const LayerGroups::Group& group = groups_.groups[i];
+    const auto bytes_of = [&](KvFormat format, int tokens) {
+      return group.layout.in(format).page_bytes() * static_cast<std::uint64_t>(tokens) /
+             static_cast<std::uint64_t>(group.layout.page_tokens);
+    };
+    int seen = group.window > 0 ? group.window : std::numeric_limits<int>::max();
+    bytes += bytes_of(group.layout.format, std::min(more, seen));
+    seen -= std::min(more, seen);
+    const PagedKvView view = session.sequence_->view(LayerGroupId(static_cast<int>(i)));
+    for (auto page = view.pages.rbegin(); page != view.pages.rend() && seen > 0; ++page) {
+      bytes += bytes_of(page->format, std::min(page->filled, seen));
+      seen -= std::min(page->filled, seen);
+    }
   }
   return bytes;
 }

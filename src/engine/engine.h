@@ -54,9 +54,9 @@ class Engine {
   bool outgrows_context(const Session& session) const;
   /// Bytes that one token's keys and values take in all layer groups, windows aside.
   std::uint64_t kv_bytes_per_token() const;
-  /// Bytes of keys and values that a decode step at this depth reads; windowed layers read their
-  /// window only.
-  std::uint64_t kv_bytes_read(int depth) const;
+  /// Bytes of keys and values that a decode step of the session reads once it holds `more` tokens
+  /// in pages as they are written; windowed layers read their window only.
+  std::uint64_t kv_bytes_read(const Session& session, int more) const;
 
   /// kResourceExhausted when not even an empty sequence fits the budget.
   Result<std::unique_ptr<Session>> open_session(const SessionOptions& options = {});
@@ -207,7 +207,7 @@ class Engine {
   /// forget (docs/decisions/0250).
   int make_room_for_some(Session& session, int tokens, Room& room);
   void sync_memory(Session& session);
-  void ask_evidence(const Session& session, PassEvidence& evidence, SequenceSlice& slice);
+  void ask_evidence(Session& session, PassEvidence& evidence, SequenceSlice& slice);
   void observe_pass(Session& session, const PassEvidence& evidence, const SequenceSlice& slice);
   /// What the keys themselves say, for policies that ask. May drop pages of any session to have
   /// room for it, so a pass's other evidence is observed before.
@@ -237,7 +237,6 @@ class Engine {
   std::optional<FormReport> form_report_;
   bool told_of_int4_ = false;
   std::vector<Session*> sessions_;  ///< all that are open
-  int probe_phase_ = 0;             ///< moves on with every pass
   std::size_t pass_rows_ = 0;       ///< of the last pass
   BatchPlanner planner_;
   int context_tokens_ = 0;

@@ -20,6 +20,10 @@ int probe_stride(int layers) {
   return 8;
 }
 
+/// The deletion error is measured where a pass completes so many tokens: a probed layer is attended
+/// once more, and what a page is worth does not change from one token to the next.
+constexpr Position kProbeTokens = 4;
+
 /// Pages' worth of bytes that one call of tend_memory() may free: a step must not wait for more.
 constexpr std::uint64_t kTendedPages = 2;
 /// Pages that one call of tend_memory() may copy to pack them: after a pass of one token, and one
@@ -184,7 +188,7 @@ int Engine::make_room_for_some(Session& session, int tokens, Room& room) {
   return 0;
 }
 
-void Engine::ask_evidence(const Session& session, PassEvidence& evidence, SequenceSlice& slice) {
+void Engine::ask_evidence(Session& session, PassEvidence& evidence, SequenceSlice& slice) {
   const SessionMemory& memory = *session.memory_;
   const bool all_queries = memory.wants(EvidenceKind::kAttentionMass);
   if (all_queries || memory.wants(EvidenceKind::kLastQueryMass)) {
@@ -195,10 +199,12 @@ void Engine::ask_evidence(const Session& session, PassEvidence& evidence, Sequen
     slice.page_mass = evidence.mass_of_group;
     slice.mass_from_row = all_queries ? 0 : slice.rows - 1;
   }
-  if (!memory.wants(EvidenceKind::kDeletionError)) return;
+  const Position end = slice.first_position + slice.rows;
+  const bool due = end / kProbeTokens > slice.first_position / kProbeTokens;
+  if (!due || !memory.wants(EvidenceKind::kDeletionError)) return;
   evidence.pages.resize(session.sequence_->view(*evictable_).pages.size());
   const int stride = probe_stride(groups_.groups[evictable_->index()].layout.layers);
-  evidence.probe = {-1, stride, probe_phase_ % stride, evidence.pages, 0};
+  evidence.probe = {-1, stride, session.probes_++ % stride, evidence.pages, 0};
   slice.probe = &evidence.probe;
 }
 
@@ -288,7 +294,6 @@ std::uint64_t Engine::other_budget_bytes() const {
 }
 
 void Engine::tend_memory() {
-  ++probe_phase_;
   if (shared_ != nullptr) shared_->hold_limit();
   if (!evictor_.has_value()) return;
   const std::vector<Evictor::Seat> all = seats();

@@ -42,6 +42,7 @@ class Session {
   Position remembered_ = 0;      ///< its pages up to here are in the prefix tree, or were
   std::vector<Session*>& open_;  ///< the engine's list of sessions; this one is in it
   SharedPrefixes* shared_;       ///< may be null; what it leaves there may be too much
+  int probes_ = 0;               ///< of deletion errors so far: each takes other layers
   bool busy_ = false;            ///< a request runs on it
 };
 

@@ -136,14 +136,37 @@ TEST(SpeedRunTest, MeasuresPromptsAndDecodingAtAnyDepthAndLeavesNothing) {
       continue;
     }
     std::uint64_t bytes = 0;
-    for (int i = 1; i <= speed_case.n_gen; ++i)
-      bytes +=
-          engine->model().weights().bytes_per_token + engine->kv_bytes_read(speed_case.n_depth + i);
+    for (int i = 1; i <= speed_case.n_gen; ++i) {
+      bytes += engine->model().weights().bytes_per_token;
+      for (const KvLayerGroup& group : engine->cache().groups()) {
+        const int depth = speed_case.n_depth + i;
+        bytes +=
+            static_cast<std::uint64_t>(group.window > 0 ? std::min(depth, group.window) : depth) *
+            group.layout.page_bytes() / static_cast<std::uint64_t>(group.layout.page_tokens);
+      }
+    }
     EXPECT_EQ(run->bytes_moved(), bytes);
   }
   EXPECT_EQ(engine->cache().budget().current_bytes(), engine->cache().overhead_bytes());
   EXPECT_EQ(SpeedRun::prepare(*engine, {0, 4, 147}).status().message(),
             "151 tokens do not fit the context of 150 (set it with -c)");
+}
+
+TEST(SpeedRunTest, CountsTheBytesOfEachPagesOwnForm) {
+  const ModelFile file("qwen2");
+  const auto kv_bytes = [&](KvForms forms) {
+    EngineOptions options = file.options();
+    options.kv_forms = forms;
+    const auto engine = ModelFile::engine(options);
+    const auto run = SpeedRun::prepare(*engine, {0, 1, 256}).value();
+    return run->bytes_moved() - engine->model().weights().bytes_per_token;
+  };
+  const ModelFile same("qwen2");
+  const KvPageLayout layout = same.engine()->cache().groups().front().layout;
+  const std::uint64_t token = layout.page_bytes() / 16;
+  EXPECT_EQ(kv_bytes(KvForms::kF16), 257 * token);
+  // What is sealed has changed its form, the token to come is written as ever.
+  EXPECT_EQ(kv_bytes(KvForms::kInt4), 16 * layout.in(KvFormat::kInt4).page_bytes() + token);
 }
 
 }  // namespace

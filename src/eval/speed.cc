@@ -60,8 +60,7 @@ TokenId SpeedRun::next_token() {
 std::uint64_t SpeedRun::bytes_moved() const {
   std::uint64_t bytes = 0;
   for (int i = 0; i < case_.n_gen; ++i) {
-    bytes +=
-        engine_.model().weights().bytes_per_token + engine_.kv_bytes_read(case_.n_depth + i + 1);
+    bytes += engine_.model().weights().bytes_per_token + engine_.kv_bytes_read(*base_, i + 1);
   }
   return bytes;
 }

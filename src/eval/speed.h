@@ -31,7 +31,7 @@ class SpeedRun {
   /// Nanoseconds of one repetition.
   Result<std::int64_t> repeat();
   /// Bytes that the timed part of one repetition of decoding must read: weights once a token, keys
-  /// and values so far. 0 for prompts, which are not bound by memory.
+  /// and values so far in the forms they have. 0 for prompts, which are not bound by memory.
   std::uint64_t bytes_moved() const;
 
  private:
