@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The default memory against a fixed sliding window on recorded airline runs, at no lower completion.
 
-    bench/against_window.py MEMDECAY RUNS.json.gz [--model smollm2] [--sessions 3] [--turns 100] [--out FILE]
+    bench/against_window.py MEMDECAY RUNS.json.gz [--model qwen-0.5b] [--sessions 3] [--turns 100] [--eval-out DIR] [--out FILE]
 
 1. `memdecay eval` measures the window (fp16 pages) at 75 and 50 % of what is not protected, and the default at 25, 12.5 and 6.25 %.
+   With --eval-out it goes on from what that folder of an earlier eval knows.
 2. Of the windows the smaller one that keeps at least 95 % of the values; of the default's budgets the smallest whose value match is not lower.
 3. Both play one shift of at least --turns turns, episode after episode under one policy text, within these shares of its bytes: peak bytes and
    the mean of ms per decoded token in the last tenth of the turns.
@@ -24,15 +25,15 @@ WINDOW_BUDGETS = ["75%", "50%"]
 OWN_BUDGETS = ["25%", "12.5%", "6.25%"]
 
 
-def measure(arguments, folder: pathlib.Path) -> dict[tuple[str, str], dict]:
+def measure(arguments, out: pathlib.Path) -> dict[tuple[str, str], dict]:
     rows = {}
     for policy, form, budgets in [("window", "fp16", WINDOW_BUDGETS), ("memdecay", "auto", OWN_BUDGETS)]:
-        out = folder / policy
         subprocess.run([arguments.memdecay, "eval", arguments.runs, "-m", arguments.model, "--policy", policy, "--kv-format", form, "--budget",
-                        ",".join(budgets), "--sessions", str(arguments.sessions), "--recall-sessions", "0", "--min-tokens", "5000", "--max-tokens", "7000", "--out", str(out)],
+                        ",".join(budgets), "--sessions", str(arguments.sessions), "--recall-sessions", "0", "--out", str(out)],
                        check=True, capture_output=True)
         for row in json.loads((out / "results.json").read_text())["rows"]:
-            rows[policy, row["budget"]] = row
+            if (row["policy"], row["kv_format"]) == (policy, form):
+                rows[policy, row["budget"]] = row
     return rows
 
 
@@ -68,14 +69,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("memdecay")
     parser.add_argument("runs")
-    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--model", default="qwen-0.5b")
     parser.add_argument("--sessions", type=int, default=3)
     parser.add_argument("--turns", type=int, default=100)
+    parser.add_argument("--eval-out", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        rows = measure(arguments, folder)
+        rows = measure(arguments, arguments.eval_out or folder / "eval")
         value = {key: row["value_match"]["value"] for key, row in rows.items()}
         window = next((budget for budget in reversed(WINDOW_BUDGETS) if value["window", budget] >= 0.95), None)
         if window is None:

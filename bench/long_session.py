@@ -4,7 +4,9 @@
     bench/long_session.py MEMDECAY [--model smollm2] [--turns 200] [--share 0.25] [--policy memdecay] [--out FILE]
 
 What the agent is told in the first turn is asked for in the last one, whose answer the model writes; every other answer is forced.
-Three sessions, one after another: the full cache, the policy, and the window, both within the share of the full cache's peak bytes.
+Sessions one after another: the full cache, then within the share of its peak bytes the policy with fp16 pages (as many tokens all along, so
+steps take as long all along), the policy with pages that take fewer bits before anything is dropped (more tokens, longer steps), and the
+window.
 Prints, and writes as JSON: peak bytes against the budget, ms per decoded token in turns 20-40 and in the last 20, the last answer.
 """
 
@@ -62,11 +64,12 @@ def main() -> int:
         full = played()
         budget = int(full["peak_bytes"] * arguments.share)
         rows = {"full": full}
-        for policy, extra in [(arguments.policy, []), ("window", ["--kv-format", "fp16"])]:
-            rows[policy] = played("--kv-budget", str(budget), "--policy", policy, *extra)
-            rows[policy]["budget_bytes"] = budget
-            if rows[policy]["peak_bytes"] > budget:
-                raise SystemExit(f"{policy}: {rows[policy]['peak_bytes']} bytes, above the budget of {budget}")
+        for policy, form in [(arguments.policy, "fp16"), (arguments.policy, "auto"), ("window", "fp16")]:
+            row = played("--kv-budget", str(budget), "--policy", policy, "--kv-format", form)
+            row["budget_bytes"] = budget
+            rows[f"{policy}, {form}"] = row
+            if row["peak_bytes"] > budget:
+                raise SystemExit(f"{policy}, {form}: {row['peak_bytes']} bytes, above the budget of {budget}")
     for name, row in rows.items():
         print(name, json.dumps(row))
     write_result(arguments.out, result("a long session within a share of the full cache's bytes", command=" ".join(sys.argv), rows=rows))

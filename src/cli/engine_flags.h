@@ -21,6 +21,8 @@ class EngineFlags {
   void add_model_to(CLI::App& command, bool positional = false);
 
   const std::string& model() const { return model_; }
+  /// Another model than the one that -m names by default.
+  void use_model(std::string model) { model_ = std::move(model); }
   bool has_budget() const { return !kv_budget_.empty(); }
   /// Options with the model resolved to a path (fetched when it is a name that is not here yet).
   Result<EngineOptions> options() const;

@@ -36,7 +36,8 @@ struct EvalFlags {
 
 constexpr int kQuickSessions = 2;
 constexpr int kQuickRecallSessions = 1;
-constexpr int kQuickTokens = 3000;
+constexpr int kQuickTokens = 1500;
+constexpr const char* kQuickModel = "smollm2";
 
 Status write_report(const ResultsFile& results, const EvalFlags& flags) {
   ReportHead head;
@@ -154,17 +155,22 @@ void add_eval_command(CLI::App& program, int& status) {
   command->add_option("--cells-at-once", flags->session.cells_at_once, "memories in one pass")
       ->check(whole_number(1, 64))
       ->capture_default_str();
-  command->add_flag("--quick", flags->quick, "two short sessions a data set");
+  command->add_flag("--quick", flags->quick,
+                    "two sessions a data set of 1,500 tokens and more, smollm2 unless -m says "
+                    "otherwise: a few minutes");
   command->footer(
       "OUT/scores.jsonl keeps what each session scored: a run that was interrupted goes on where\n"
       "it was, and one that asks for more sessions, policies or budgets measures only those. A\n"
       "session that is to be asked for facts is measured as a whole.\n\n"
       "Examples:\n"
-      "  memdecay eval runs/ -m smollm2 --quick\n"
+      "  memdecay eval runs/ --quick\n"
       "  memdecay eval runs/airline.json.gz --policy memdecay,window+prefix,lru+prefix --budget "
       "25%,12.5%\n"
       "  memdecay eval runs/ --policy none --kv-format int8,int4   # forms without eviction");
-  command->callback([flags, &status] { status = report(eval(*flags)); });
+  command->callback([flags, command, &status] {
+    if (flags->quick && command->count("--model") == 0) flags->engine.use_model(kQuickModel);
+    status = report(eval(*flags));
+  });
 }
 
 }  // namespace memdecay

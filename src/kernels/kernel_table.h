@@ -19,8 +19,6 @@ struct KernelTable {
   const char* name = nullptr;  ///< "scalar", "avx2", "avx512"
 
   // kernels/<isa>/matmul.cc
-  int column_tile =
-      1;  ///< columns of QuantizedActivations are written and read in multiples of this
   std::size_t (*activation_bytes)(int k, int cols) = nullptr;
   void (*quantize_activations)(const QuantizeActivationsArgs&) = nullptr;
   void (*matmul)(const MatMulArgs&) = nullptr;

@@ -30,8 +30,8 @@ struct QuantizedActivations {
 struct QuantizeActivationsArgs {
   const float* x = nullptr;  ///< [cols][ld_x]
   std::ptrdiff_t ld_x = 0;   ///< floats from one column to the next, >= out.k
-  int col_begin = 0;         ///< a multiple of KernelTable::column_tile
-  int col_end = 0;           ///< a multiple of column_tile, or out.cols
+  int col_begin = 0;
+  int col_end = 0;
   QuantizedActivations out;  ///< columns [col_begin, col_end) are written
 };
 
@@ -42,7 +42,7 @@ struct MatMulArgs {
   QuantizedActivations quantized;  ///< for panel types with is_quantized(type)
   const float* x = nullptr;        ///< for float panel types: [cols][ld_x]
   std::ptrdiff_t ld_x = 0;
-  int col_begin = 0;  ///< quantized: a multiple of KernelTable::column_tile
+  int col_begin = 0;
   int col_end = 0;
   float* out = nullptr;  ///< [cols][ld_out]; rows past weights->rows are not written
   std::ptrdiff_t ld_out = 0;

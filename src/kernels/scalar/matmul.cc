@@ -74,7 +74,6 @@ void matmul(const MatMulArgs& args) {
 }  // namespace
 
 void add_matmul(KernelTable& table) {
-  table.column_tile = 1;
   table.activation_bytes = matmul_activation_bytes;
   table.quantize_activations = quantize_activations;
   table.matmul = matmul;

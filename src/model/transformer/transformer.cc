@@ -166,14 +166,11 @@ void Transformer::rotate(Member& member, int layer) {
 
 void Transformer::activate(Member& member) {
   const int width = config_.feed_forward_length;
-  const int tiles = (rows_ + kernels_.column_tile - 1) / kernels_.column_tile;
-  const auto share = member.share(tiles);
-  const int begin = share.begin * kernels_.column_tile;
-  const int end = std::min(rows_, share.end * kernels_.column_tile);
-  if (begin >= end) return;
-  const std::ptrdiff_t offset = std::ptrdiff_t{begin} * width;
+  const auto share = member.share(rows_);
+  if (share.begin >= share.end) return;
+  const std::ptrdiff_t offset = std::ptrdiff_t{share.begin} * width;
   const GatedArgs args{workspace_.gate + offset, workspace_.up + offset, workspace_.gate + offset,
-                       to_size(end - begin) * to_size(width)};
+                       to_size(share.end - share.begin) * to_size(width)};
   config_.activation == GateActivation::kSilu ? kernels_.swiglu(args) : kernels_.geglu(args);
   quantize_columns(member, workspace_.gate, width, rows_);
 }
@@ -181,10 +178,8 @@ void Transformer::activate(Member& member) {
 void Transformer::norm_columns(Member& member, const float* source, const float* weight,
                                int columns) {
   const int width = config_.embedding_length;
-  const int tiles = (columns + kernels_.column_tile - 1) / kernels_.column_tile;
-  const auto share = member.share(tiles);
-  const int end = std::min(columns, share.end * kernels_.column_tile);
-  for (int column = share.begin * kernels_.column_tile; column < end; ++column) {
+  const auto share = member.share(columns);
+  for (int column = share.begin; column < share.end; ++column) {
     const std::ptrdiff_t offset = std::ptrdiff_t{column} * width;
     kernels_.rms_norm(
         {source + offset, weight, workspace_.normed + offset, width, config_.rms_epsilon});
@@ -194,13 +189,12 @@ void Transformer::norm_columns(Member& member, const float* source, const float*
 
 void Transformer::quantize_columns(Member& member, const float* source, int k, int columns) {
   if (!weights_.needs_quantized_activations) return;
-  const int tiles = (columns + kernels_.column_tile - 1) / kernels_.column_tile;
-  const auto share = member.share(tiles);
+  const auto share = member.share(columns);
   QuantizeActivationsArgs args;
   args.x = source;
   args.ld_x = k;
-  args.col_begin = share.begin * kernels_.column_tile;
-  args.col_end = std::min(columns, share.end * kernels_.column_tile);
+  args.col_begin = share.begin;
+  args.col_end = share.end;
   args.out = {k, columns, workspace_.quantized};
   if (args.col_begin < args.col_end) kernels_.quantize_activations(args);
 }

@@ -237,7 +237,6 @@ void matmul(const MatMulArgs& args) {
 
 template <class L, template <class> class Products>
 void fill_matmul(KernelTable& table) {
-  table.column_tile = 1;
   table.activation_bytes = matmul_activation_bytes;
   table.quantize_activations = quantize_activations<L>;
   table.matmul = matmul<L, Products>;
