@@ -42,6 +42,7 @@ nlohmann::ordered_json turn_json(const PlayedTurn& turn, const Engine& engine,
   json["computed_tokens"] = turn.computed_tokens;
   json["recomputed_tokens"] = turn.recomputed_tokens;
   json["generated_tokens"] = turn.generated_tokens;
+  json["agreed_tokens"] = turn.agreed_tokens;
   json["evicted_tokens"] = turn.evicted_tokens;
   json["live_bytes"] = turn.live_bytes;
   json["peak_bytes"] = turn.peak_bytes;
@@ -159,7 +160,9 @@ void add_play_command(CLI::App& program, int& status) {
   command->footer(
       "new: tokens of the turn's input never seen before; reused: found in the session, evicted "
       "ones included;\ncomputed: rows of forward passes (in JSON recomputed: of tokens computed "
-      "before);\nevicted: tokens forgotten; peak: the most bytes of the turn.\n\n"
+      "before);\ngenerated: written, or forced (in JSON agreed: of those, what the model would "
+      "write "
+      "there);\nevicted: tokens forgotten; peak: the most bytes of the turn.\n\n"
       "Examples:\n"
       "  memdecay play -m smollm2 --messages run.json --recorded --kv-budget 32MiB\n"
       "  memdecay play --messages run.json --generate 64 --policy window --json");

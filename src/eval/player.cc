@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/steady_clock.h"
-#include "engine/extend_without_logits.h"
 #include "engine/memory/prompt_labels.h"
 #include "engine/prompt_miss.h"
 #include "engine/replay.h"
@@ -99,13 +98,20 @@ Status Player::force(std::size_t answer, PlayedTurn& turn) {
   turn.reused_tokens = static_cast<int>(std::min(held, input_end)) - turn.recomputed_tokens;
   turn.new_tokens = static_cast<int>(input_end - std::min(held, input_end));
   turn.computed_tokens = static_cast<int>(tokens.size() - held) + turn.recomputed_tokens;
-  if (held < input_end)
-    MEMDECAY_RETURN_IF_ERROR(
-        extend_without_logits(engine_, *session_, tokens.subspan(held, input_end - held)));
+  std::optional<TokenId> likeliest;  // what greedy decoding would write next
+  const auto extend = [&](std::size_t first, std::size_t end) {
+    return engine_.extend(*session_, tokens.subspan(first, end - first), static_cast<int>(end) - 1,
+                          [&](int, std::span<const float> logits) {
+                            likeliest = static_cast<TokenId>(
+                                std::max_element(logits.begin(), logits.end()) - logits.begin());
+                          });
+  };
+  if (held < input_end) MEMDECAY_RETURN_IF_ERROR(extend(held, input_end));
   turn.prompt_ns = steady_now_ns() - begin;
   for (std::size_t i = std::max(held, input_end); i < tokens.size(); ++i) {
+    if (likeliest == tokens[i]) ++turn.agreed_tokens;
     const std::int64_t step = steady_now_ns();
-    MEMDECAY_RETURN_IF_ERROR(extend_without_logits(engine_, *session_, tokens.subspan(i, 1)));
+    MEMDECAY_RETURN_IF_ERROR(extend(i, i + 1));
     turn.step_ns.push_back(steady_now_ns() - step);
   }
   turn.generated_tokens = static_cast<int>(turn.step_ns.size());
@@ -132,6 +138,7 @@ Status Player::generate(std::size_t answer, PlayedTurn& turn) {
   turn.new_tokens = result.prompt_tokens - result.reused_tokens - result.recomputed_tokens;
   turn.computed_tokens = result.computed_tokens;
   turn.generated_tokens = static_cast<int>(result.tokens.size());
+  turn.agreed_tokens = turn.generated_tokens;
   turn.prompt_ns = result.prompt_ns;
   turn.step_ns = result.step_ns;
   turn.text = result.text;

@@ -3,7 +3,8 @@
 //
 // A turn is one assistant message: everything before it is the turn's input. Either the recorded
 // answer is forced, token by token, as if the model had written it; or the model writes its own,
-// which takes the recorded one's place in the history that follows. A conversation that ends with a
+// which takes the recorded one's place in the history that follows. A forced token costs what a
+// decode step does, output head and choice of a token included. A conversation that ends with a
 // question has one turn more, whose answer the model writes in any case. Every turn sends the whole
 // history again, as clients do. One thread, the engine's.
 #pragma once
@@ -40,6 +41,7 @@ struct PlayedTurn {
   int recomputed_tokens = 0;  ///< of the input, in the session before and computed again
   int computed_tokens = 0;    ///< rows of forward passes
   int generated_tokens = 0;   ///< written, or forced
+  int agreed_tokens = 0;      ///< of those, what the model itself would write there, greedily
   std::int64_t evicted_tokens = 0;
   std::uint64_t live_bytes = 0;   ///< of the budget, at the turn's end
   std::uint64_t peak_bytes = 0;   ///< the most of this turn

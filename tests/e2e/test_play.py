@@ -34,7 +34,7 @@ def test_a_recorded_conversation_without_a_budget(file):
     assert [turn["turn"] for turn in turns] == list(range(1, 15))
     for turn in turns:
         assert list(turn) == ["turn", "new_tokens", "reused_tokens", "cached_tokens", "computed_tokens", "recomputed_tokens",
-                              "generated_tokens", "evicted_tokens", "live_bytes", "peak_bytes", "pages", "prompt_ms", "ms_per_token", "step_ms", "text"]
+                              "generated_tokens", "agreed_tokens", "evicted_tokens", "live_bytes", "peak_bytes", "pages", "prompt_ms", "ms_per_token", "step_ms", "text"]
         assert turn["computed_tokens"] == turn["new_tokens"] + turn["generated_tokens"]
         assert 0 < turn["step_ms"]["p50"] <= turn["step_ms"]["p95"] <= turn["step_ms"]["p99"]
         assert turn["evicted_tokens"] == 0 and turn["live_bytes"] <= turn["peak_bytes"] and turn["ms_per_token"] > 0
@@ -43,6 +43,22 @@ def test_a_recorded_conversation_without_a_budget(file):
     for turn in turns[1:]:
         assert turn["reused_tokens"] == held
         held += turn["new_tokens"] + turn["generated_tokens"]
+
+
+def test_a_forced_token_is_a_decode_step_with_its_logits(tmp_path):
+    written = conversation(3)
+    path = tmp_path / "written.json"
+    path.write_text(json.dumps(written))
+    first = play(path, "--recorded")[0]
+    assert 0 < first["agreed_tokens"] < first["generated_tokens"]
+    turns = play(path, "--generate", 10)
+    assert all(turn["agreed_tokens"] == turn["generated_tokens"] for turn in turns)
+    for turn in turns:
+        written["messages"][2 * turn["turn"]]["content"] = turn["text"]
+    path.write_text(json.dumps(written))
+    markup = 2  # the end of an answer, which one that was cut short does not have
+    for turn in play(path, "--recorded"):
+        assert turn["generated_tokens"] - markup <= turn["agreed_tokens"] <= turn["generated_tokens"]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
