@@ -97,11 +97,14 @@ Status eval(EvalFlags flags) {
     };
     const EvaluationTask task{flags.engine.model(), data_set, chosen, cells, flags.session,
                               flags.recall_sessions};
-    MEMDECAY_RETURN_IF_ERROR(evaluate_data_set(*engine, task, {results, scores}, tell));
+    MEMDECAY_RETURN_IF_ERROR(
+        evaluate_data_set(*engine, task, {results, scores}, {tell, print_note}));
     MEMDECAY_RETURN_IF_ERROR(write_report(results, flags));
   }
   print_rows(results);
-  return write_report(results, flags);
+  MEMDECAY_RETURN_IF_ERROR(write_report(results, flags));
+  if (results.rows() > 0) return Status();
+  return Status(StatusCode::kResourceExhausted, "no cell could be scored: the notes say why");
 }
 
 /// Words between commas; the next word of the command line is another's (RUNS may stand there).

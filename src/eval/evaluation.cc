@@ -77,22 +77,36 @@ std::vector<std::string> session_names(const EvaluationTask& run) {
   return names;
 }
 
-/// Scores one session in the cells that lack it, and says which.
+std::string no_score_note(const MemoryCell& cell, const std::string& session,
+                          const Status& reason) {
+  return fmt::format("{} in {}{}{} has no score in session {}: {}", cell.policy, cell.kv_format,
+                     cell.budget.text.empty() ? "" : " within ", cell.budget.text, session,
+                     reason.message());
+}
+
+/// Scores one session in the cells that lack it, and says which have scores now.
 Result<std::vector<MemoryCell>> score_session(Engine& engine, const EvaluationTask& run,
                                               std::size_t session, const std::string& name,
                                               ScoresFile& scores,
-                                              const OnSessionProgress& on_progress) {
+                                              const EvaluationListener& listener) {
   std::vector<MemoryCell> missing;
   for (const MemoryCell& cell : run.cells)
     if (scores.find(key_of(run, cell), name) == nullptr) missing.push_back(cell);
-  if (missing.empty()) return missing;
+  std::vector<MemoryCell> scored;
+  if (missing.empty()) return scored;
   MEMDECAY_ASSIGN_OR_RETURN(
-      const std::vector<CellScores> scored,
+      const SessionScores results,
       evaluate_session(engine, *run.sessions[session], missing, session_options(run, session),
-                       [&](double share) { on_progress(session, share); }));
-  for (std::size_t i = 0; i < missing.size(); ++i)
-    MEMDECAY_RETURN_IF_ERROR(scores.add(key_of(run, missing[i]), name, scored[i]));
-  return missing;
+                       [&](double share) { listener.on_progress(session, share); }));
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    if (!results[i].ok()) {
+      listener.on_note(no_score_note(missing[i], run.sessions[session]->id, results[i].status()));
+      continue;
+    }
+    MEMDECAY_RETURN_IF_ERROR(scores.add(key_of(run, missing[i]), name, *results[i]));
+    scored.push_back(missing[i]);
+  }
+  return scored;
 }
 
 /// The row of a cell from all of the task's sessions that it has scores of.
@@ -110,14 +124,14 @@ Status write_row(const EvaluationTask& run, const MemoryCell& cell,
 }  // namespace
 
 Status evaluate_data_set(Engine& engine, const EvaluationTask& run, const EvaluationFiles& files,
-                         const OnSessionProgress& on_progress) {
+                         const EvaluationListener& listener) {
   const std::vector<std::string> names = session_names(run);
   // Rows of what was scored in earlier runs, which may have ended before they were written.
   for (const MemoryCell& cell : run.cells)
     MEMDECAY_RETURN_IF_ERROR(write_row(run, cell, names, files));
   for (std::size_t i = 0; i < run.sessions.size(); ++i) {
     MEMDECAY_ASSIGN_OR_RETURN(const std::vector<MemoryCell> scored,
-                              score_session(engine, run, i, names[i], files.scores, on_progress));
+                              score_session(engine, run, i, names[i], files.scores, listener));
     for (const MemoryCell& cell : scored)
       MEMDECAY_RETURN_IF_ERROR(write_row(run, cell, names, files));
   }

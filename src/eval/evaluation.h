@@ -34,13 +34,19 @@ struct EvaluationFiles {
   ScoresFile& scores;
 };
 
-/// Session `number` of all (from 0) is done by `share`.
-using OnSessionProgress = std::function<void(std::size_t number, double share)>;
+/// What is said on the way.
+struct EvaluationListener {
+  /// Session `number` of all (from 0) is done by `share`.
+  std::function<void(std::size_t number, double share)> on_progress;
+  /// A sentence about a cell that could not be scored in a session.
+  std::function<void(const std::string& note)> on_note;
+};
 
 /// Adds the scores that are missing and brings the rows up to date. The scores of a session are
-/// found again by its id, its text and the task's options.
+/// found again by its id, its text and the task's options. A cell that cannot hold what it must in
+/// a session has no score there, which is noted; the next call tries again.
 Status evaluate_data_set(Engine& engine, const EvaluationTask& run, const EvaluationFiles& files,
-                         const OnSessionProgress& on_progress);
+                         const EvaluationListener& listener);
 
 /// All sessions' scores of one cell as the values of a row. REQUIRES: at least one session.
 nlohmann::ordered_json row_values(std::span<const CellScores> sessions);

@@ -70,8 +70,8 @@ class EvaluationFilesTest : public testing::Test {
   Status evaluate(const EvaluationTask& task) {
     ResultsFile results = ResultsFile::open(folder_.path("results.json")).value();
     ScoresFile scores = ScoresFile::open(folder_.path("scores.jsonl")).value();
-    const Status status =
-        evaluate_data_set(*engine_, task, {results, scores}, [](std::size_t, double) {});
+    const Status status = evaluate_data_set(
+        *engine_, task, {results, scores}, {[](std::size_t, double) {}, [](const std::string&) {}});
     rows_ = results.json().at("rows");
     return status;
   }

@@ -8,6 +8,22 @@
 
 namespace memdecay {
 
+/// What a session's status means for the play: without room a memory falls out, all else and the
+/// reference's end it.
+Status Lockstep::keep_or_drop(std::size_t session, const Status& status) {
+  if (status.ok()) return Status();
+  if (session == 0 || status.code() != StatusCode::kResourceExhausted) return status;
+  sessions_[session].reset();
+  failures_[session] = status;
+  return Status();
+}
+
+Status Lockstep::seat(Result<std::unique_ptr<Session>> session) {
+  failures_.emplace_back();
+  sessions_.push_back(session.ok() ? std::move(session).value() : nullptr);
+  return keep_or_drop(sessions_.size() - 1, session.status());
+}
+
 Result<std::unique_ptr<Lockstep>> Lockstep::open(Engine& engine,
                                                  std::span<const SessionOptions> memories) {
   std::unique_ptr<Lockstep> lockstep(new Lockstep(engine));
@@ -16,31 +32,65 @@ Result<std::unique_ptr<Lockstep>> Lockstep::open(Engine& engine,
   everything.kv_forms = KvForms::kF16;
   std::vector<SessionOptions> all = {everything};
   all.insert(all.end(), memories.begin(), memories.end());
-  for (const SessionOptions& options : all) {
-    MEMDECAY_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, engine.open_session(options));
-    lockstep->pointers_.push_back(session.get());
-    lockstep->sessions_.push_back(std::move(session));
-  }
+  for (const SessionOptions& options : all)
+    MEMDECAY_RETURN_IF_ERROR(lockstep->seat(engine.open_session(options)));
   return lockstep;
 }
 
 Result<std::unique_ptr<Lockstep>> Lockstep::fork(std::size_t tokens) const {
   std::unique_ptr<Lockstep> fork(new Lockstep(engine_));
-  fork->answered_ = !sessions_[0]->tokens().empty();  // what it is asked is a turn of its own
-  for (const std::unique_ptr<Session>& session : sessions_) {
-    MEMDECAY_ASSIGN_OR_RETURN(std::unique_ptr<Session> copy, engine_.fork_session(*session));
-    if (tokens < copy->tokens().size())
+  fork->answered_ = tokens_played() > 0;  // what it is asked is a turn of its own
+  for (std::size_t i = 0; i < sessions_.size(); ++i) {
+    if (sessions_[i] == nullptr) {
+      MEMDECAY_RETURN_IF_ERROR(fork->seat(failures_[i]));
+      continue;
+    }
+    MEMDECAY_RETURN_IF_ERROR(fork->seat(engine_.fork_session(*sessions_[i])));
+    Session* const copy = fork->sessions_.back().get();
+    if (copy != nullptr && tokens < copy->tokens().size())
       MEMDECAY_RETURN_IF_ERROR(engine_.truncate(*copy, static_cast<int>(tokens)));
-    fork->pointers_.push_back(copy.get());
-    fork->sessions_.push_back(std::move(copy));
   }
   return fork;
+}
+
+/// Each session by itself, so that those without room are found and fall out. Sessions say the same
+/// alone as together.
+Status Lockstep::extend_alone(std::span<const TokenId> tokens, int first_wanted,
+                              const OnLogits& on_logits) {
+  for (std::size_t i = 0; i < sessions_.size(); ++i) {
+    if (sessions_[i] == nullptr) continue;
+    const auto tell = [&](int position, std::span<const float> logits) {
+      on_logits(i, position, logits);
+    };
+    MEMDECAY_RETURN_IF_ERROR(
+        keep_or_drop(i, engine_.extend(*sessions_[i], tokens, first_wanted, tell)));
+  }
+  return Status();
+}
+
+Status Lockstep::extend(std::span<const TokenId> tokens, int first_wanted,
+                        const OnLogits& on_logits) {
+  std::vector<Session*> together;
+  std::vector<std::size_t> numbers;
+  for (std::size_t i = 0; i < sessions_.size(); ++i) {
+    if (sessions_[i] == nullptr) continue;
+    together.push_back(sessions_[i].get());
+    numbers.push_back(i);
+  }
+  const std::size_t before = tokens_played();
+  const Status status = engine_.extend_together(
+      together, tokens, first_wanted,
+      [&](std::size_t session, int position, std::span<const float> logits) {
+        on_logits(numbers[session], position, logits);
+      });
+  if (status.code() != StatusCode::kResourceExhausted) return status;
+  return extend_alone(tokens.subspan(tokens_played() - before), first_wanted, on_logits);
 }
 
 /// Appends tokens; where they are judged, the token behind each is what its logits are asked for.
 Status Lockstep::play_run(std::span<const TokenId> tokens, TokenId next, bool judged,
                           const OnToken& on_token) {
-  const int begin = static_cast<int>(sessions_[0]->tokens().size());
+  const int begin = static_cast<int>(tokens_played());
   reference_.resize(std::max(reference_.size(), tokens.size()));
   const auto tell = [&](std::size_t session, int position, std::span<const float> logits) {
     const auto at = static_cast<std::size_t>(position - begin);
@@ -51,28 +101,37 @@ Status Lockstep::play_run(std::span<const TokenId> tokens, TokenId next, bool ju
     const TokenId token = at + 1 < tokens.size() ? tokens[at + 1] : next;
     on_token({session - 1, position + 1, token, reference_[at], logits});
   };
-  return engine_.extend_together(pointers_, tokens,
-                                 judged ? begin : std::numeric_limits<int>::max(), tell);
+  return extend(tokens, judged ? begin : std::numeric_limits<int>::max(), tell);
 }
 
 Status Lockstep::shrink(std::size_t memory, std::uint64_t bytes) {
-  return engine_.shrink(*sessions_[memory + 1], bytes);
+  if (sessions_[memory + 1] == nullptr) return Status();
+  return keep_or_drop(memory + 1, engine_.shrink(*sessions_[memory + 1], bytes));
+}
+
+/// The client sends a turn of so many tokens.
+Status Lockstep::begin_turn(std::size_t tokens) {
+  for (std::size_t i = 0; i < sessions_.size(); ++i) {
+    if (sessions_[i] == nullptr) continue;
+    MEMDECAY_RETURN_IF_ERROR(keep_or_drop(i, engine_.begin_turn(*sessions_[i], tokens).status()));
+  }
+  return Status();
 }
 
 Status Lockstep::play(std::span<const TokenId> tokens, const PromptLabels& labels,
                       std::span<const std::uint8_t> judged, const PassTokens& most,
                       const OnToken& on_token, const OnPass& on_pass) {
   MEMDECAY_CHECK(judged.size() == tokens.size() && most.read > 0 && most.written > 0);
-  for (Session* session : pointers_) engine_.label(*session, labels);
+  for (const std::unique_ptr<Session>& session : sessions_)
+    if (session != nullptr) engine_.label(*session, labels);
   // The logits of token i are judged by token i + 1.
   const auto wanted = [&](std::size_t i) { return i + 1 < tokens.size() && judged[i + 1] != 0; };
   for (std::size_t begin = 0; begin < tokens.size();) {
     const bool was_answer = begin > 0 ? wanted(begin - 1) : answered_;
-    if (was_answer && !wanted(begin)) {  // the client sends the next turn
+    if (was_answer && !wanted(begin)) {
       std::size_t turn_end = begin;
       while (turn_end < tokens.size() && !wanted(turn_end)) ++turn_end;
-      for (Session* session : pointers_)
-        MEMDECAY_RETURN_IF_ERROR(engine_.begin_turn(*session, turn_end - begin).status());
+      MEMDECAY_RETURN_IF_ERROR(begin_turn(turn_end - begin));
     }
     std::size_t end = begin + 1;
     const auto chunk = static_cast<std::size_t>(wanted(begin) ? most.written : most.read);

@@ -144,16 +144,60 @@ TEST_F(LockstepTest, AForkPlaysOnWithoutTheOriginal) {
   EXPECT_EQ(play_rest(*lockstep, half), of_fork) << "the fork has left no trace";
 }
 
-TEST_F(LockstepTest, ABudgetThatCannotHoldItsNewestPagesIsRefused) {
-  const std::vector<SessionOptions> memories = {memory("window", KvForms::kF16, 3)};
+TEST_F(LockstepTest, AMemoryThatCannotHoldItsNewestPagesFallsOutAndTheOthersPlayOn) {
+  const SessionOptions small = memory("window", KvForms::kF16, 3);
+  const std::vector<SessionOptions> memories = {memory("h2o", KvForms::kAuto, 14), small,
+                                                memory("lru", KvForms::kF16, 12)};
   const auto lockstep = Lockstep::open(*engine_, memories).value();
   const auto tokens = random_prompt(kTokens, 3);
+  std::vector<double> differences(3);
   const Status status = lockstep->play(
-      tokens, plain_labels(), judged_, {24, 24}, [](const ComparedToken&) {},
+      tokens, plain_labels(), judged_, {24, 16},
+      [&](const ComparedToken& token) {
+        for (std::size_t i = 0; i < token.logits.size(); ++i)
+          differences[token.memory] +=
+              std::abs(double{token.logits[i]} - double{token.reference_logits[i]});
+      },
+      [] { return Status(); });
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(lockstep->tokens_played(), static_cast<std::size_t>(kTokens));
+  EXPECT_EQ(lockstep->status(1).code(), StatusCode::kResourceExhausted);
+  const std::string own = "the KV budget of " + format_bytes(small.budget_bytes) + " is full";
+  EXPECT_NE(lockstep->status(1).message().find(own), std::string::npos)
+      << lockstep->status(1).message();
+  for (const std::size_t other : {0U, 2U}) {
+    EXPECT_TRUE(lockstep->status(other).ok());
+    EXPECT_EQ(lockstep->session(other).tokens().size(), static_cast<std::size_t>(kTokens));
+  }
+  const auto alone = Lockstep::open(*engine_, std::vector{memories[0], memories[2]}).value();
+  std::vector<double> expected(2);
+  ASSERT_TRUE(alone
+                  ->play(
+                      tokens, plain_labels(), judged_, {24, 16},
+                      [&](const ComparedToken& token) {
+                        for (std::size_t i = 0; i < token.logits.size(); ++i)
+                          expected[token.memory] +=
+                              std::abs(double{token.logits[i]} - double{token.reference_logits[i]});
+                      },
+                      [] { return Status(); })
+                  .ok());
+  EXPECT_EQ(differences[0], expected[0]) << "what fell out has left no trace";
+  EXPECT_EQ(differences[2], expected[1]);
+  const auto fork = lockstep->fork(kTokens / 2).value();
+  EXPECT_EQ(fork->status(1).message(), lockstep->status(1).message());
+  EXPECT_TRUE(fork->status(0).ok());
+}
+
+TEST_F(LockstepTest, WhatTheReferenceCannotHoldEndsThePlay) {
+  EngineOptions options = file_.options();
+  options.context_tokens = 4096;
+  options.kv_budget_bytes = file_.bytes_of_pages(6);
+  const auto engine = ModelFile::engine(options);
+  const auto lockstep = Lockstep::open(*engine, {}).value();
+  const Status status = lockstep->play(
+      random_prompt(kTokens, 3), plain_labels(), judged_, {24, 24}, [](const ComparedToken&) {},
       [] { return Status(); });
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
-  const std::string own = "the KV budget of " + format_bytes(memories[0].budget_bytes) + " is full";
-  EXPECT_NE(status.message().find(own), std::string::npos) << status.message();
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "eval/memory_cell.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "core/units.h"
@@ -18,6 +19,15 @@ bool protects_prefix(std::string_view policy) {
 std::string plain_name(std::string_view policy) {
   if (protects_prefix(policy)) policy.remove_suffix(kPrefixSuffix.size());
   return std::string(policy);
+}
+
+/// Adds a cell that is not among them.
+void add_cell(MemoryCell cell, std::vector<MemoryCell>& cells) {
+  const bool known = std::any_of(cells.begin(), cells.end(), [&](const MemoryCell& other) {
+    return other.policy == cell.policy && other.kv_format == cell.kv_format &&
+           other.budget.text == cell.budget.text;
+  });
+  if (!known) cells.push_back(std::move(cell));
 }
 
 }  // namespace
@@ -76,10 +86,10 @@ Result<std::vector<MemoryCell>> make_cells(const std::vector<std::string>& polic
     for (const std::string& format : kv_formats) {
       MEMDECAY_RETURN_IF_ERROR(kv_forms_named(format).status());
       if (name == "none") {
-        cells.push_back({policy, format, {}});
+        add_cell({policy, format, {}}, cells);
         continue;
       }
-      for (const CellBudget& budget : parsed) cells.push_back({policy, format, budget});
+      for (const CellBudget& budget : parsed) add_cell({policy, format, budget}, cells);
     }
   }
   return cells;

@@ -34,6 +34,14 @@ TEST(MemoryCell, NoneStandsOnceAFormat) {
   EXPECT_EQ(cells[5].budget.text, "25%");
 }
 
+TEST(MemoryCell, WhatIsAskedForTwiceIsOneCell) {
+  const auto cells =
+      make_cells({"none", "lru", "none", "lru"}, {"fp16", "fp16"}, {"25%", "25%"}).value();
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_EQ(cells[0].policy, "none");
+  EXPECT_EQ(cells[1].policy, "lru");
+}
+
 TEST(MemoryCell, TheOracleIsACellThoughNoPolicyHasItsName) {
   const auto cells = make_cells({"oracle", "oracle+prefix", "lru"}, {"fp16"}, {"50%"}).value();
   ASSERT_EQ(cells.size(), 3U);

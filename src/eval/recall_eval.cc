@@ -84,7 +84,7 @@ class AnswerScore {
 class FactPlay {
  public:
   FactPlay(Engine& engine, const ProbedSession& probed, const ReadSession& read,
-           std::span<std::vector<ProbeScore>> scores, const PassTokens& most)
+           std::span<Result<std::vector<ProbeScore>>> scores, const PassTokens& most)
       : engine_(engine), probed_(probed), read_(read), scores_(scores), most_(most) {}
 
   Status run(std::span<const SessionOptions> memories,
@@ -126,6 +126,8 @@ class FactPlay {
         [&](const ComparedToken& token) { answers[token.memory].add(token); },
         [] { return Status(); }));
     for (std::size_t i = 0; i < scores_.size(); ++i) {
+      if (!fork->status(i).ok()) scores_[i] = fork->status(i);
+      if (!scores_[i].ok()) continue;
       ProbeScore score;
       score.kind = probe_kind_name(probe.kind);
       score.region = region_name(probe.region);
@@ -133,7 +135,7 @@ class FactPlay {
       score.age = static_cast<double>(probe.age_tokens) /
                   static_cast<double>(std::max(1, probed_.session.tokens));
       answers[i].finish(score);
-      scores_[i].push_back(std::move(score));
+      scores_[i]->push_back(std::move(score));
     }
     return Status();
   }
@@ -141,7 +143,7 @@ class FactPlay {
   Engine& engine_;
   const ProbedSession& probed_;
   const ReadSession& read_;
-  std::span<std::vector<ProbeScore>> scores_;
+  std::span<Result<std::vector<ProbeScore>>> scores_;
   PassTokens most_;
   std::unique_ptr<Lockstep> lockstep_;
   std::size_t played_ = 0;
@@ -152,7 +154,7 @@ constexpr std::size_t kQuestionTokens = 256;
 
 }  // namespace
 
-Result<std::vector<std::vector<ProbeScore>>> ask_for_facts(
+Result<std::vector<Result<std::vector<ProbeScore>>>> ask_for_facts(
     Engine& engine, const ChainedSession& session, std::span<const MemoryCell> cells,
     const RecallOptions& options, const std::function<void(double)>& on_progress) {
   ProbeOptions probes;
@@ -162,7 +164,8 @@ Result<std::vector<std::vector<ProbeScore>>> ask_for_facts(
   MEMDECAY_ASSIGN_OR_RETURN(
       const ReadSession read,
       read_session(engine.model(), probed.session, options.label_noise, options.seed));
-  std::vector<std::vector<ProbeScore>> scores(cells.size());
+  using CellProbes = Result<std::vector<ProbeScore>>;
+  std::vector<CellProbes> scores(cells.size(), std::vector<ProbeScore>());
   const std::size_t tokens = read.prompt.tokens.size();
   if (tokens + kQuestionTokens > static_cast<std::size_t>(engine.context_tokens())) return scores;
   std::vector<MemoryCell> asked;
@@ -180,7 +183,7 @@ Result<std::vector<std::vector<ProbeScore>>> ask_for_facts(
   const auto group = static_cast<std::size_t>(std::max(1, options.cells_at_once));
   for (std::size_t begin = 0; begin < asked.size(); begin += group) {
     const std::size_t count = std::min(group, asked.size() - begin);
-    std::vector<std::vector<ProbeScore>> of_group(count);
+    std::vector<CellProbes> of_group(count, std::vector<ProbeScore>());
     FactPlay play(engine, probed, read, of_group, options.pass_tokens);
     const Status status = play.run(std::span(memories).subspan(begin, count), [&](double share) {
       const double done = static_cast<double>(begin) + share * static_cast<double>(count);

@@ -93,7 +93,7 @@ class PassWatch {
         shrink_from_(shrink_from),
         scoring_(shrink_from == 0) {}
 
-  std::size_t held() const { return lockstep_.session(0).tokens().size(); }
+  std::size_t held() const { return lockstep_.tokens_played(); }
   /// Whether what a memory says of this token counts.
   bool scores(Position position) const {
     return scoring_ && static_cast<std::size_t>(position) > shrunk_at_;
@@ -106,6 +106,7 @@ class PassWatch {
     }
     ++passes_;
     for (std::size_t i = 0; i < scores_.size(); ++i) {
+      if (!lockstep_.status(i).ok()) continue;
       const std::uint64_t bytes = live_bytes(lockstep_.session(i), held() * token_bytes_);
       scores_[i].mean_bytes += static_cast<double>(bytes);
       scores_[i].peak_bytes = std::max(scores_[i].peak_bytes, bytes);
@@ -137,7 +138,7 @@ class PassWatch {
 
 Status evaluate_group(Engine& engine, const ReadSession& read, std::span<const MemoryCell> cells,
                       const FutureErrors& future, const SessionEvalOptions& options,
-                      std::span<CellScores> scores,
+                      std::span<Result<CellScores>> results,
                       const std::function<void(double)>& on_progress) {
   const std::uint64_t token_bytes = engine.kv_bytes_per_token();
   const auto tokens = read.prompt.tokens.size();
@@ -145,6 +146,7 @@ Status evaluate_group(Engine& engine, const ReadSession& read, std::span<const M
                             make_memories(engine, read, cells, future, options));
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Lockstep> lockstep,
                             Lockstep::open(engine, memories));
+  std::vector<CellScores> scores(cells.size());
   PassWatch watch(*lockstep, memories, scores, token_bytes, first_scored(tokens, options));
   std::vector<DecisionMetrics> metrics(cells.size());
   for (const ActionPiece& piece : read.pieces) {
@@ -165,43 +167,62 @@ Status evaluate_group(Engine& engine, const ReadSession& read, std::span<const M
         return watch.after_pass();
       }));
   for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (!lockstep->status(i).ok()) {
+      results[i] = lockstep->status(i);
+      continue;
+    }
     const Session& session = lockstep->session(i);
     scores[i].episodes = metrics[i].episodes();
     scores[i].mean_bytes /= watch.passes();
     scores[i].full_bytes = token_bytes * tokens;
     scores[i].kept = kept_shares(session, read.labels);
-    if (session.memory() == nullptr) continue;
-    scores[i].evicted_tokens = session.memory()->evicted_tokens();
-    scores[i].recomputed_tokens = session.memory()->recomputed_tokens();
+    if (session.memory() != nullptr) {
+      scores[i].evicted_tokens = session.memory()->evicted_tokens();
+      scores[i].recomputed_tokens = session.memory()->recomputed_tokens();
+    }
+    results[i] = std::move(scores[i]);
   }
   return Status();
 }
 
-/// Facts are asked for where memories forget as they go.
+/// Facts are asked for where memories forget as they go; cells that have no scores are not asked.
 Status add_recall(Engine& engine, const ChainedSession& session, std::span<const MemoryCell> cells,
                   const SessionEvalOptions& options, const std::function<void(double)>& on_progress,
-                  std::span<CellScores> scores) {
+                  SessionScores& scores) {
+  std::vector<MemoryCell> asked;
+  std::vector<std::size_t> cell_of;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (!scores[i].ok()) continue;
+    asked.push_back(cells[i]);
+    cell_of.push_back(i);
+  }
   const RecallOptions recall{options.cells_at_once, options.pass_tokens, options.label_noise,
                              options.seed};
-  MEMDECAY_ASSIGN_OR_RETURN(std::vector<std::vector<ProbeScore>> probes,
-                            ask_for_facts(engine, session, cells, recall, on_progress));
-  for (std::size_t i = 0; i < scores.size(); ++i) scores[i].probes = std::move(probes[i]);
+  MEMDECAY_ASSIGN_OR_RETURN(std::vector<Result<std::vector<ProbeScore>>> probes,
+                            ask_for_facts(engine, session, asked, recall, on_progress));
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (probes[i].ok()) {
+      scores[cell_of[i]]->probes = std::move(probes[i]).value();
+    } else {
+      scores[cell_of[i]] = probes[i].status();
+    }
+  }
   return Status();
 }
 
 }  // namespace
 
-Result<std::vector<CellScores>> evaluate_session(Engine& engine, const ChainedSession& session,
-                                                 std::span<const MemoryCell> cells,
-                                                 const SessionEvalOptions& options,
-                                                 const std::function<void(double)>& on_progress) {
+Result<SessionScores> evaluate_session(Engine& engine, const ChainedSession& session,
+                                       std::span<const MemoryCell> cells,
+                                       const SessionEvalOptions& options,
+                                       const std::function<void(double)>& on_progress) {
   MEMDECAY_ASSIGN_OR_RETURN(
       const ReadSession read,
       read_session(engine.model(), session, options.label_noise, options.seed));
   FutureErrors future;
   if (std::any_of(cells.begin(), cells.end(), [](const MemoryCell& c) { return c.is_oracle(); }))
     MEMDECAY_RETURN_IF_ERROR(record_future(engine, read, options.pass_tokens, future));
-  std::vector<CellScores> scores(cells.size());
+  SessionScores scores(cells.size(), CellScores());
   const double own_share = options.asks_for_facts ? 0.5 : 1.0;
   const auto group = static_cast<std::size_t>(std::max(1, options.cells_at_once));
   for (std::size_t begin = 0; begin < cells.size(); begin += group) {

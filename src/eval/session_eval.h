@@ -33,11 +33,14 @@ struct SessionEvalOptions {
   std::uint64_t seed = 1;
 };
 
-/// `on_progress` is told the share of this session's work that is done. A cell whose budget cannot
-/// hold what it must protect is a failure of the whole: kResourceExhausted says which.
-Result<std::vector<CellScores>> evaluate_session(Engine& engine, const ChainedSession& session,
-                                                 std::span<const MemoryCell> cells,
-                                                 const SessionEvalOptions& options,
-                                                 const std::function<void(double)>& on_progress);
+/// [cells]: scores, or kResourceExhausted where a budget cannot hold what the cell must protect.
+using SessionScores = std::vector<Result<CellScores>>;
+
+/// `on_progress` is told the share of this session's work that is done. Fails as a whole where the
+/// session cannot be read or played at all.
+Result<SessionScores> evaluate_session(Engine& engine, const ChainedSession& session,
+                                       std::span<const MemoryCell> cells,
+                                       const SessionEvalOptions& options,
+                                       const std::function<void(double)>& on_progress);
 
 }  // namespace memdecay

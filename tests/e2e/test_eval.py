@@ -99,6 +99,27 @@ def test_a_run_that_was_cut_off_goes_on(shop_runs, measured, tmp_path):
             assert again[key][name]["value"] == pytest.approx(before[name]["value"], abs=0.02), (key, name)
 
 
+def test_what_is_asked_for_twice_is_measured_once(shop_runs, tmp_path):
+    ended = evaluate(shop_runs, tmp_path, "--policy", "none,window,none", "--budget", "85%,85%", "--kv-format", "fp16,fp16",
+                     "--sessions", "1", "--recall-sessions", "0")
+    assert ended.status == 0, ended.err
+    assert set(rows_of(tmp_path)) == {("none", "fp16", ""), ("window", "fp16", "85%")}
+    assert len((tmp_path / "scores.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_cell_that_cannot_hold_its_own_costs_no_other_its_scores(shop_runs, tmp_path):
+    flags = ["--policy", "window", "--kv-format", "fp16", "--sessions", "1", "--recall-sessions", "1", "--budget"]
+    ended = evaluate(shop_runs, tmp_path, *flags, "100KiB,85%")
+    assert ended.status == 0, ended.err
+    assert set(rows_of(tmp_path)) == {("window", "fp16", "85%")}
+    notes = [line for line in ended.err.splitlines() if line.startswith("note: ")]
+    assert len(notes) == 1 and "window in fp16 within 100KiB has no score in session" in notes[0] and "is full" in notes[0], notes
+    again = evaluate(shop_runs, tmp_path, *flags, "100KiB")
+    assert again.status == 0 and "has no score in session" in again.err, "it is tried again; the rows of others stay"
+    alone = evaluate(shop_runs, tmp_path / "alone", *flags, "100KiB")
+    assert alone.status == 1 and "no cell could be scored" in alone.err.splitlines()[-1], alone
+
+
 @pytest.mark.parametrize(("flags", "says"), [
     (["--policy", "frobnicate"], "frobnicate"), (["--policy", "memdecay:beta=x"], "beta"), (["--budget", "0%"], "0%"),
     (["--budget", "101%"], "101%"), (["--kv-format", "fp8"], "fp8"), (["--min-tokens", "900", "--max-tokens", "100"], "100")])
