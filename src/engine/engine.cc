@@ -139,9 +139,8 @@ Result<std::unique_ptr<Session>> Engine::fork_session(const Session& session) {
   fork->remembered_ = session.remembered_;
   if (!session.memory_.has_value()) return fork;
   fork->memory_options_ = session.memory_options_;
-  MEMDECAY_ASSIGN_OR_RETURN(EvictionPolicyHandle policy,
-                            make_session_policy(session.memory_options_));
-  fork->memory_.emplace(session.memory_->fork(std::move(policy)));
+  fork->probes_ = session.probes_;
+  fork->memory_.emplace(session.memory_->fork());
   return fork;
 }
 
@@ -301,11 +300,13 @@ Status Engine::no_room(const Session& session, int tokens, const Room& room) con
                        "an end before that",
                        tokens, session.tokens_.size());
   }
+  const std::string held = evicts(session) ? session.memory_->protection() : "";
   return make_status(
       StatusCode::kResourceExhausted,
-      "the KV budget of {} is full: {} more {} after {} would take {} that are not free",
+      "the KV budget of {} is full: {} more {} after {} would take {} that are not free{}{}",
       format_bytes(std::min(own, cache_->budget().limit_bytes())), tokens,
-      tokens == 1 ? "token" : "tokens", session.tokens_.size(), format_bytes(room.missing_bytes));
+      tokens == 1 ? "token" : "tokens", session.tokens_.size(), format_bytes(room.missing_bytes),
+      held.empty() ? "" : "; what the session holds is protected: ", held);
 }
 
 Status Engine::run_pass(std::span<const PassSlice> slices) {

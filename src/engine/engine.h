@@ -207,6 +207,12 @@ class Engine {
   /// forget (docs/decisions/0250).
   int make_room_for_some(Session& session, int tokens, Room& room);
   void sync_memory(Session& session);
+  /// Bytes that the session's pins may hold: half of a budget at most, since the rest is for what
+  /// agents do now, and of half of the engine's budget an equal part of so many sessions.
+  std::uint64_t pin_cap(const Session& session, std::size_t sharers) const;
+  /// Pins hold in full until a session finds no room; then every open one has its part, until some
+  /// of them close. False where that is so already.
+  bool share_pins();
   void ask_evidence(Session& session, PassEvidence& evidence, SequenceSlice& slice);
   void observe_pass(Session& session, const PassEvidence& evidence, const SequenceSlice& slice);
   /// What the keys themselves say, for policies that ask. May drop pages of any session to have
@@ -237,6 +243,7 @@ class Engine {
   std::optional<FormReport> form_report_;
   bool told_of_int4_ = false;
   std::vector<Session*> sessions_;  ///< all that are open
+  std::size_t pin_sharers_ = 1;     ///< sessions that pins are shared among
   std::size_t pass_rows_ = 0;       ///< of the last pass
   BatchPlanner planner_;
   int context_tokens_ = 0;

@@ -53,6 +53,22 @@ PromptLabels small_spans(int tokens) {
   return labels;
 }
 
+TEST_F(EngineForksTest, AForkKnowsWhatWasSeenOfItsPages) {
+  const auto engine = ModelFile::engine(options(400, "h2o"));
+  const auto parent = engine->open_session().value();
+  append(*engine, *parent, 240, 1);
+  const auto fork = engine->fork_session(*parent).value();
+  const auto& pages = parent->memory()->pages();
+  ASSERT_EQ(fork->memory()->pages().size(), pages.size());
+  bool any = false;
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    const Explanation seen = parent->memory()->explain(pages[i]);
+    EXPECT_EQ(fork->memory()->explain(fork->memory()->pages()[i]).sentence, seen.sentence);
+    any = any || seen.score > 0;
+  }
+  EXPECT_TRUE(any) << "attention was summed";
+}
+
 TEST_F(EngineForksTest, AForkPacksWhatIsItsOwn) {
   const auto engine = ModelFile::engine(options(400, "lru", /*share=*/true));
   const auto parent = engine->open_session().value();

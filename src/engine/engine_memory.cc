@@ -31,6 +31,8 @@ constexpr std::uint64_t kTendedPages = 2;
 constexpr std::size_t kPackedPages = 4;
 constexpr std::size_t kRowsPerPackedPage = 8;
 constexpr std::size_t kMostPackedPages = 16;
+/// The newest pages may be all kept where they are at most this part of the budget.
+constexpr std::uint64_t kNewestShare = 4;
 /// A plan frees less than it says where pages are shared: so often a pass asks again, each time for
 /// twice as much.
 constexpr int kMostAttempts = 8;
@@ -78,9 +80,11 @@ Result<EvictionPolicyHandle> Engine::make_session_policy(const SessionOptions& o
   policy.memdecay.decay = options_.policy_config.decay;
   policy.memdecay.adaptive.enabled = options_.adaptive_decay;
   policy.memdecay.ladder.enabled = options.kv_forms == KvForms::kAuto;
-  // Pins may hold half of the budget at most: the rest is for what the agent does now.
+  // Pages that are always kept must leave room beside the pins, however small their messages are.
   const std::uint64_t budget = std::min(options.budget_bytes, options_.kv_budget_bytes);
-  if (budget != KvBudget::kUnlimited) policy.memdecay.protection.pin_cap_bytes = budget / 2;
+  std::int32_t& newest = policy.memdecay.protection.newest_pages;
+  while (newest > 1 && static_cast<std::uint64_t>(newest) * page_bytes() > budget / kNewestShare)
+    --newest;
   if (options.own_policy) return options.own_policy(policy);
   return make_policy_by_spec(options.policy == "none" ? "window" : options.policy, policy);
 }
@@ -126,6 +130,7 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
   session.memory_.emplace(std::move(policy), memory);
   session.memory_->advance(steady_seconds());  // its clock begins here
   session.memory_options_ = std::move(options);
+  session.memory_->cap_pins(pin_cap(session, std::max<std::size_t>(1, pin_sharers_)));
   return Status();
 }
 
@@ -163,7 +168,7 @@ Room Engine::make_room(Session& session, int tokens, bool may_drop) {
   for (int attempt = 0; !room && evictor_.has_value() && attempt < kMostAttempts; ++attempt) {
     if (room.refusal != Room::Refusal::kBudget) break;
     const bool freed = evictor_->free(seats(), room.missing_bytes << attempt, may_drop);
-    if (!may_drop || !freed) attempt = kMostAttempts;
+    if (!may_drop || (!freed && !share_pins())) attempt = kMostAttempts;
     room = append();
   }
   if (room) sync_memory(session);
@@ -232,6 +237,22 @@ void Engine::observe_pass(Session& session, const PassEvidence& evidence,
   }
 }
 
+std::uint64_t Engine::pin_cap(const Session& session, std::size_t sharers) const {
+  const auto half = [](std::uint64_t budget) {
+    return budget == KvBudget::kUnlimited ? budget : budget / 2;
+  };
+  return std::min(half(session.memory_options_.budget_bytes),
+                  half(options_.kv_budget_bytes) / sharers);
+}
+
+bool Engine::share_pins() {
+  if (pin_sharers_ == sessions_.size()) return false;
+  pin_sharers_ = sessions_.size();
+  for (Session* session : sessions_)
+    if (session->memory_.has_value()) session->memory_->cap_pins(pin_cap(*session, pin_sharers_));
+  return true;
+}
+
 void Engine::take_key_evidence(Session& session) {
   if (!session.memory_.has_value()) return;
   SessionMemory& memory = *session.memory_;
@@ -294,6 +315,7 @@ std::uint64_t Engine::other_budget_bytes() const {
 }
 
 void Engine::tend_memory() {
+  if (pin_sharers_ > sessions_.size()) share_pins();
   if (shared_ != nullptr) shared_->hold_limit();
   if (!evictor_.has_value()) return;
   const std::vector<Evictor::Seat> all = seats();

@@ -96,6 +96,25 @@ TEST_P(EveryPolicyTest, ToolRoundsOfLongAgoGiveWay) {
   EXPECT_GT(session->memory()->evicted_tokens(), 0);
 }
 
+TEST_P(EveryPolicyTest, ARoundLongerThanTheBudgetIsReadToItsEnd) {
+  const auto engine = ModelFile::engine(options(40));
+  const auto session = engine->open_session().value();
+  constexpr int kTokens = 3000;
+  PromptLabels labels;
+  RegionSpan round;
+  round.region = Region::kTool;
+  round.tool_round = 0;
+  round.tool_core = true;
+  round.tokens = {0, kTokens};
+  labels.regions.push_back(round);
+  labels.exact.assign(kTokens, 0);
+  labels.phases.assign(kTokens, QueryPhase::kTool);
+  engine->label(*session, std::move(labels));
+  const Status status = extend_without_logits(*engine, *session, random_prompt(kTokens, 5));
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_GT(session->memory()->evicted_tokens(), 0);
+}
+
 TEST_P(EveryPolicyTest, ASessionOfAnyLengthLivesWithinItsBudget) {
   const auto engine = ModelFile::engine(options(24));
   const auto session = engine->open_session().value();
@@ -242,6 +261,56 @@ INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicyTest,
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+TEST_P(EveryPolicyTest, PinsAndManySmallMessagesLeaveRoomForMore) {
+  EngineOptions tight = options(16, KvForms::kF16);
+  tight.protect_prefix = true;
+  const auto engine = ModelFile::engine(tight);
+  const auto session = engine->open_session().value();
+  PromptLabels labels;
+  RegionSpan span;
+  span.region = Region::kSystem;
+  span.tokens = {0, 15 * 16};
+  labels.regions.push_back(span);
+  while (span.tokens.end < 600) {  // each message has a page of its own
+    span.region = span.region == Region::kRecent ? Region::kTool : Region::kRecent;
+    span.tokens = {span.tokens.end, span.tokens.end + 3};
+    labels.regions.push_back(span);
+  }
+  labels.exact.assign(600, 0);
+  labels.phases.assign(600, QueryPhase::kOther);
+  engine->label(*session, std::move(labels));
+  const Status status = extend_without_logits(*engine, *session, random_prompt(600, 3));
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST_P(EveryPolicyTest, PinsOfAllSessionsTogetherLeaveHalfOfTheBudget) {
+  const auto engine = ModelFile::engine(options(96, KvForms::kF16));
+  PromptLabels all_pinned;
+  RegionSpan span;
+  span.region = Region::kSystem;
+  span.pinned = true;
+  span.tokens = {0, 40 * 16};
+  all_pinned.regions.push_back(span);
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (std::uint32_t number = 0; number < 4; ++number) {
+    // Each could pin 40 pages of 96, so the third would find nothing that may go.
+    sessions.push_back(engine->open_session().value());
+    Session& session = *sessions.back();
+    engine->label(session, all_pinned);
+    const Status status = extend_without_logits(*engine, session, random_prompt(800, number));
+    ASSERT_TRUE(status.ok()) << "session " << number << ": " << status.message();
+  }
+  const auto pinned = [](const Session& session) {
+    const auto& pages = session.memory()->pages();
+    return std::count_if(pages.begin(), pages.end(), [&](const SessionMemory::Page& page) {
+      return session.memory()->explain(page).shield == Shield::kPinned;
+    });
+  };
+  for (const auto& session : sessions) EXPECT_LE(pinned(*session), 96 / 2 / 4);
+  const Status more = extend_without_logits(*engine, *sessions[0], random_prompt(16, 9));
+  EXPECT_TRUE(more.ok()) << more.message();
+}
 
 TEST_F(EngineMemoryTest, KeydiffDropsWhatLooksMostLikeTheMeanKey) {
   for (const KvForms forms : {KvForms::kF16, KvForms::kInt8}) {

@@ -21,6 +21,7 @@ class UseRecorder final : public EvictionPolicy {
   explicit UseRecorder(double looks_above) : looks_above_(looks_above) {}
 
   std::string_view name() const override { return "use-recorder"; }
+  EvictionPolicyHandle clone() const override { return std::make_unique<UseRecorder>(*this); }
   bool wants(EvidenceKind kind) const override { return kind == EvidenceKind::kAttentionMass; }
   void track(const PageMeta& page) override;
   void observe(const EvidenceBatch& batch) override;
@@ -29,6 +30,7 @@ class UseRecorder final : public EvictionPolicy {
   void release(TrackedPageId page) override { lives_[page.index()].tracked = false; }
   /// REQUIRES: never called, since its sessions do not pack pages.
   void repack(std::span<const TrackedPageId> before, std::span<const PackedPage> after) override;
+  void cap_pins(std::uint64_t /*bytes*/) override {}
   Explanation explain(TrackedPageId page) const override;
   std::uint64_t tracked_bytes() const override { return 0; }
   std::uint64_t update_steps() const override { return 0; }

@@ -7,7 +7,8 @@
 // Invariants of every plan (policy_contract_test.cc holds them for every implementation):
 //   - no sink, none of the newest pages, no pinned page within the cap, no open page is dropped;
 //   - the core of a tool round (its calls and what is kept of their results) is dropped whole, with
-//     the rest of the round, or not at all;
+//     the rest of the round, or not at all, unless nothing else is left and part of it is
+//     protected;
 //   - of every item (an instruction, a live result) a minimum share of its tokens stays;
 //   - bytes tracked - freed <= budget, or missing_bytes says by how much not and nothing droppable
 //     is left;
@@ -38,6 +39,8 @@ class EvictionPolicy {
  public:
   virtual ~EvictionPolicy() = default;
   virtual std::string_view name() const = 0;
+  /// The same policy with all that it knows, for a fork of its session. Cost: O(n).
+  virtual std::unique_ptr<EvictionPolicy> clone() const = 0;
 
   /// Takes a page in; of a page already tracked, replaces what is known (sealed, another form or
   /// region, an item that ended) and keeps its evidence. id and position never change.
@@ -57,6 +60,9 @@ class EvictionPolicy {
   /// evidence stand. A new page takes over what was seen of its parts. REQUIRES: all of `before`
   /// are tracked, no id of `after` is, and the parts of `after` are the tokens of `before`.
   virtual void repack(std::span<const TrackedPageId> before, std::span<const PackedPage> after) = 0;
+  /// From now on pins hold up to so many bytes. Of those asked for, the lowest positions' come
+  /// first. Cost: O(n log n).
+  virtual void cap_pins(std::uint64_t bytes) = 0;
   virtual Explanation explain(TrackedPageId page) const = 0;
 
   virtual std::uint64_t tracked_bytes() const = 0;

@@ -207,6 +207,21 @@ void PageBook::repack(std::span<const TrackedPageId> before, std::span<const Pac
   }
 }
 
+void PageBook::cap_pins(std::uint64_t bytes) {
+  options_.pin_cap_bytes = bytes;
+  std::vector<PageState*> pinned;
+  for (PageState& state : pages_)
+    if (state.tracked && state.meta.pinned) pinned.push_back(&state);
+  std::sort(pinned.begin(), pinned.end(), [](const PageState* a, const PageState* b) {
+    return a->meta.position < b->meta.position;
+  });
+  for (PageState* state : pinned) revoke_pin(*state);
+  for (PageState* state : pinned) {
+    grant_pin(*state);
+    refresh(*state);
+  }
+}
+
 void PageBook::forget(TrackedPageId page, bool evicted) {
   MEMDECAY_CHECK(tracked(page));
   PageState& state = pages_[page.index()];
@@ -227,6 +242,14 @@ Shield PageBook::shield(TrackedPageId page) const {
   if (state.shield != Shield::kNone || !in_core(state.meta)) return state.shield;
   const auto round = static_cast<std::size_t>(state.meta.tool_round);
   return rounds_[round].shielded > 0 ? Shield::kRoundMate : Shield::kNone;
+}
+
+std::vector<TrackedPageId> PageBook::round_mates() const {
+  std::vector<TrackedPageId> mates;
+  for (const PageState& state : pages_)
+    if (state.tracked && shield(state.meta.id) == Shield::kRoundMate)
+      mates.push_back(state.meta.id);
+  return mates;
 }
 
 bool PageBook::pin_refused(TrackedPageId page) const {

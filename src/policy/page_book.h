@@ -42,6 +42,8 @@ class PageBook {
   void release(TrackedPageId page);
   /// As EvictionPolicy::repack().
   void repack(std::span<const TrackedPageId> before, std::span<const PackedPage> after);
+  /// As EvictionPolicy::cap_pins().
+  void cap_pins(std::uint64_t bytes);
   bool tracked(TrackedPageId page) const;
   const PageMeta& meta(TrackedPageId page) const { return pages_[page.index()].meta; }
   std::uint64_t bytes() const { return bytes_; }
@@ -50,6 +52,8 @@ class PageBook {
   /// The page's own protection; kRoundMate where another page of its round is protected.
   Shield shield(TrackedPageId page) const;
   bool pin_refused(TrackedPageId page) const;
+  /// All pages that only kRoundMate shields. O(pages ever tracked).
+  std::vector<TrackedPageId> round_mates() const;
 
   const ProtectionOptions& options() const { return options_; }
   std::int32_t unit_of(TrackedPageId page) const;

@@ -1,5 +1,6 @@
 #include "policy/plan_writer.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -129,6 +130,22 @@ void PlanWriter::drop_units(Rounds rounds, double young_bonus, std::optional<dou
     if (may_drop_) drop_unit(step->item);
   }
   plan_.steps += walk.steps();
+}
+
+void PlanWriter::break_rounds() {
+  std::vector<TrackedPageId> mates = policy_.book_.round_mates();
+  plan_.steps += mates.size();
+  const auto worth = [&](TrackedPageId page) {
+    const PageMeta& meta = policy_.book_.meta(page);
+    const double offset = policy_.offset(policy_.lane_of(meta.region));
+    return std::pair(policy_.key(page, meta.region) - offset, meta.position);
+  };
+  std::sort(mates.begin(), mates.end(),
+            [&](TrackedPageId a, TrackedPageId b) { return worth(a) < worth(b); });
+  for (const TrackedPageId page : mates) {
+    if (missing_bytes() == 0) break;
+    drop(page);
+  }
 }
 
 EvictionPlan PlanWriter::take() {

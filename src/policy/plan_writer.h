@@ -24,6 +24,8 @@ class PlanWriter {
   /// `young_bonus` more. Up to `limit`, where given, and demoting first what can be; only that
   /// where the request allows no drops.
   void drop_units(Rounds rounds, double young_bonus, std::optional<double> limit);
+  /// Drops single pages of rounds that stay only because another page of theirs is protected.
+  void break_rounds();
   /// Results of the latest tool rounds may go from here on.
   void lift_live_floors() { live_floors_ = false; }
   /// Bytes that must go beside those that are planned to.

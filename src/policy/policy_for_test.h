@@ -126,7 +126,18 @@ class PolicyOracle {
         }
       }
     }
+    for (const Unit& mate : mates(score)) {
+      if (left <= budget) break;
+      gone.insert(mate.pages[0].id.value());
+      left -= mate.pages[0].bytes;
+    }
     return gone;
+  }
+  /// A round that stays because of a page that is protected.
+  bool is_held(std::int32_t round) const {
+    const auto members = this->round(round);
+    return std::any_of(members.begin(), members.end(),
+                       [&](const PageMeta& page) { return shielded(page); });
   }
   bool is_young(std::int32_t round) const {
     std::int32_t latest = -1;
@@ -137,9 +148,7 @@ class PolicyOracle {
   bool goes_before_live_floors(const PageMeta& meta) const {
     if (shielded(meta) || is_young(meta.tool_round)) return false;
     if (!core(meta)) return meta.item == kNoItem || meta.tool_round != kNoToolRound;
-    const auto members = round(meta.tool_round);
-    return std::none_of(members.begin(), members.end(),
-                        [&](const PageMeta& page) { return shielded(page); });
+    return !is_held(meta.tool_round);
   }
 
  private:
@@ -205,10 +214,18 @@ class PolicyOracle {
         continue;
       }
       if (!seen.insert(meta.tool_round).second) continue;
-      const auto members = round(meta.tool_round);
-      const bool held = std::any_of(members.begin(), members.end(),
-                                    [&](const PageMeta& page) { return shielded(page); });
-      if (!held) all.push_back(round_unit(members, score));
+      if (!is_held(meta.tool_round)) all.push_back(round_unit(round(meta.tool_round), score));
+    }
+    sort(all);
+    return all;
+  }
+
+  /// Single pages that stay only for the sake of their round.
+  std::vector<Unit> mates(const Score& score) const {
+    std::vector<Unit> all;
+    for (const auto& [id, meta] : pages_) {
+      if (core(meta) && !shielded(meta) && is_held(meta.tool_round))
+        all.push_back({score(meta, meta.region), meta.position, {meta}});
     }
     sort(all);
     return all;

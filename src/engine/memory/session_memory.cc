@@ -1,9 +1,13 @@
 #include "engine/memory/session_memory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "core/check.h"
+#include "core/units.h"
 #include "policy/regions/exact_values.h"
 
 namespace memdecay {
@@ -41,8 +45,9 @@ void cut_runs(std::vector<PositionRun>& runs, Position to) {
 SessionMemory::SessionMemory(EvictionPolicyHandle policy, const SessionMemoryOptions& options)
     : policy_(std::move(policy)), options_(options), watermarks_(options.watermarks) {}
 
-SessionMemory SessionMemory::fork(EvictionPolicyHandle policy) const {
-  SessionMemory copy(std::move(policy), options_);
+SessionMemory SessionMemory::fork() const {
+  SessionMemory copy(policy_->clone(), options_);
+  copy.watermarks_ = watermarks_;
   copy.labels_ = labels_;
   copy.pages_ = pages_;
   copy.metas_ = metas_;
@@ -52,8 +57,6 @@ SessionMemory SessionMemory::fork(EvictionPolicyHandle policy) const {
   copy.evicted_tokens_ = evicted_tokens_;
   copy.evicted_pages_ = evicted_pages_;
   copy.recomputed_tokens_ = recomputed_tokens_;
-  for (const Page& page : copy.pages_) copy.policy_->track(copy.meta(page));
-  copy.policy_->advance(copy.time_);
   return copy;
 }
 
@@ -403,6 +406,19 @@ void SessionMemory::packed(std::size_t first, std::size_t count, const PagedKvVi
   std::move(pages.begin(), pages.end(), at);
   pages_.erase(at + static_cast<std::ptrdiff_t>(left), at + static_cast<std::ptrdiff_t>(count));
   settled_pages_ = 0;
+}
+
+std::string SessionMemory::protection() const {
+  std::map<Shield, std::uint64_t> bytes;
+  for (const Page& page : pages_) {
+    const Shield shield = policy_->explain(page.id).shield;
+    if (shield != Shield::kNone) bytes[shield] += meta(page).bytes;
+  }
+  std::string text;
+  for (const auto& [shield, held] : bytes)
+    text +=
+        fmt::format("{}{} {}", text.empty() ? "" : ", ", shield_name(shield), format_bytes(held));
+  return text;
 }
 
 }  // namespace memdecay

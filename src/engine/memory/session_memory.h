@@ -25,6 +25,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/paged_kv.h"
@@ -99,6 +100,8 @@ class SessionMemory {
   /// What the session's own budget asks for now; budget_bytes >= tracked_bytes(): nothing.
   PlanRequest demand() { return watermarks_.demand(tracked_bytes(), options_.budget_bytes); }
   const Page& page(TrackedPageId id) const;
+  /// As EvictionPolicy::cap_pins().
+  void cap_pins(std::uint64_t bytes) { policy_->cap_pins(bytes); }
   /// From now on plans may name coarser forms of pages()[page], or may not; a page whose forms were
   /// refused is left alone. Cost: O(1) where nothing changes, else as track().
   void offer_forms(std::size_t page, bool offered);
@@ -120,6 +123,9 @@ class SessionMemory {
   const std::vector<Page>& pages() const { return pages_; }
   const PageMeta& meta(const Page& page) const { return metas_[page.id.index()]; }
   Explanation explain(const Page& page) const { return policy_->explain(page.id); }
+  /// What may not be dropped now, for a person: "a sink 12 KiB, among the newest 96 KiB"; empty
+  /// where everything may. O(pages).
+  std::string protection() const;
   std::uint64_t tracked_bytes() const { return policy_->tracked_bytes(); }
   /// Tokens whose pages were dropped, ever.
   std::int64_t evicted_tokens() const { return evicted_tokens_; }
@@ -131,8 +137,8 @@ class SessionMemory {
   std::int64_t recomputed_tokens() const { return recomputed_tokens_; }
 
   SessionMemory(SessionMemory&&) = default;
-  /// The same memory over the same pages, for a fork: evidence starts anew.
-  SessionMemory fork(EvictionPolicyHandle policy) const;
+  /// The same memory over the same pages, for a fork: it knows what this one was told of them.
+  SessionMemory fork() const;
 
  private:
   std::size_t index_of(Position first_position) const;

@@ -19,6 +19,7 @@ class RecorderPolicy final : public OrderedPolicy {
   RecorderPolicy(const ProtectionOptions& protection, FutureErrors& errors)
       : OrderedPolicy(protection, {}, 1), errors_(errors) {}
   std::string_view name() const override { return "recorder"; }
+  EvictionPolicyHandle clone() const override { return std::make_unique<RecorderPolicy>(*this); }
   bool wants(EvidenceKind kind) const override { return kind == EvidenceKind::kDeletionError; }
 
  private:
@@ -43,6 +44,7 @@ class OraclePolicy final : public OrderedPolicy {
                const FutureErrors& errors)
       : OrderedPolicy(protection, ladder, 1), errors_(errors) {}
   std::string_view name() const override { return "oracle"; }
+  EvictionPolicyHandle clone() const override { return std::make_unique<OraclePolicy>(*this); }
   /// It reads none, but what is behind a page shrinks with every step: a cheap kind, for its pace.
   bool wants(EvidenceKind kind) const override { return kind == EvidenceKind::kLastQueryMass; }
 

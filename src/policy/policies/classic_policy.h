@@ -27,6 +27,7 @@ class ClassicPolicy final : public OrderedPolicy {
  public:
   explicit ClassicPolicy(const ClassicOptions& options = {});
   std::string_view name() const override { return "memdecay-classic"; }
+  EvictionPolicyHandle clone() const override { return std::make_unique<ClassicPolicy>(*this); }
   bool wants(EvidenceKind kind) const override { return kind == EvidenceKind::kAttentionMass; }
   /// S of the page alone, now. REQUIRES: tracked.
   double classic_score_of(TrackedPageId page) const;

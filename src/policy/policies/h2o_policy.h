@@ -13,6 +13,7 @@ class H2oPolicy final : public OrderedPolicy {
   explicit H2oPolicy(const ProtectionOptions& protection, const LadderOptions& ladder = {})
       : OrderedPolicy(protection, ladder, 1) {}
   std::string_view name() const override { return "h2o"; }
+  EvictionPolicyHandle clone() const override { return std::make_unique<H2oPolicy>(*this); }
   bool wants(EvidenceKind kind) const override { return kind == EvidenceKind::kAttentionMass; }
 
  private:

@@ -14,6 +14,7 @@ class KeydiffPolicy final : public OrderedPolicy {
   explicit KeydiffPolicy(const ProtectionOptions& protection, const LadderOptions& ladder = {})
       : OrderedPolicy(protection, ladder, 1) {}
   std::string_view name() const override { return "keydiff"; }
+  EvictionPolicyHandle clone() const override { return std::make_unique<KeydiffPolicy>(*this); }
   bool wants(EvidenceKind kind) const override { return kind == EvidenceKind::kKeySimilarity; }
 
  private:

@@ -13,6 +13,7 @@ class LruPolicy final : public OrderedPolicy {
   explicit LruPolicy(const ProtectionOptions& protection, const LadderOptions& ladder = {})
       : OrderedPolicy(protection, ladder, 1) {}
   std::string_view name() const override { return "lru"; }
+  EvictionPolicyHandle clone() const override { return std::make_unique<LruPolicy>(*this); }
   bool wants(EvidenceKind kind) const override { return kind == EvidenceKind::kAttentionMass; }
 
  private:

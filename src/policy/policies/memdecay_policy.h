@@ -43,6 +43,7 @@ class MemdecayPolicy final : public OrderedPolicy {
  public:
   explicit MemdecayPolicy(const MemdecayOptions& options = {});
   std::string_view name() const override { return "memdecay"; }
+  EvictionPolicyHandle clone() const override { return std::make_unique<MemdecayPolicy>(*this); }
   bool wants(EvidenceKind kind) const override { return kind == options_.evidence_kind; }
 
  private:

@@ -142,6 +142,44 @@ TEST(MemdecayPolicy, PinsHoldUpToTheCapAndAboveItSaySo) {
   EXPECT_NE(policy.explain(TrackedPageId(2)).sentence.find("cap"), std::string::npos);
 }
 
+TEST(MemdecayPolicy, ACapThatMovesTakesPinsFromTheLastAndGivesThemBack) {
+  MemdecayPolicy policy(plain());
+  for (const int i : {2, 0, 3, 1}) {
+    PageMeta meta = page(i, Region::kSystem);
+    meta.pinned = true;
+    policy.track(meta);
+  }
+  EXPECT_EQ(drops(policy, 0), std::vector<int>());
+  policy.cap_pins(2500);
+  EXPECT_EQ(drops(policy, 0), (std::vector<int>{2, 3}));
+  EXPECT_EQ(policy.explain(TrackedPageId(1)).shield, Shield::kPinned);
+  EXPECT_TRUE(policy.explain(TrackedPageId(2)).pin_refused);
+  policy.cap_pins(3000);
+  EXPECT_EQ(drops(policy, 0), (std::vector<int>{3}));
+  policy.cap_pins(0);
+  EXPECT_EQ(drops(policy, 0), (std::vector<int>{0, 1, 2, 3}));
+  policy.cap_pins(std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(drops(policy, 0), std::vector<int>());
+}
+
+TEST(MemdecayPolicy, ARoundThatAloneIsTooMuchBreaksAfterEverythingElse) {
+  MemdecayOptions options = plain();
+  options.protection.newest_pages = 1;
+  MemdecayPolicy policy(options);
+  policy.track(page(0, Region::kRecent));
+  for (int i = 1; i < 6; ++i) {
+    PageMeta meta = page(i, Region::kTool);
+    meta.tool_round = 0;
+    meta.tool_core = true;
+    policy.track(meta);
+  }
+  observe(policy, {{0, 0.9F}, {1, 0.5F}, {2, 0.1F}, {3, 0.7F}, {4, 0.3F}});
+  EXPECT_EQ(drops(policy, 5000), (std::vector<int>{0})) << "the round holds together";
+  EXPECT_EQ(drops(policy, 3000), (std::vector<int>{0, 2, 4})) << "what matters least of it goes";
+  EXPECT_EQ(policy.plan({3000, Urgency::kPressed, 0.01}).missing_bytes, 0U);
+  EXPECT_EQ(policy.plan({500, Urgency::kPressed, 0.01}).missing_bytes, 500U);
+}
+
 TEST(MemdecayPolicy, AToolRoundLivesAndDiesTogetherAndYoungOnesGoLast) {
   MemdecayOptions options = plain();
   options.protection.lag_rounds = 2;

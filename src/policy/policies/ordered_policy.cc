@@ -139,6 +139,11 @@ void OrderedPolicy::release(TrackedPageId page) {
   replace_touched();
 }
 
+void OrderedPolicy::cap_pins(std::uint64_t bytes) {
+  book_.cap_pins(bytes);
+  replace_touched();
+}
+
 void OrderedPolicy::repack(std::span<const TrackedPageId> before,
                            std::span<const PackedPage> after) {
   for (const PackedPage& page : after) {
@@ -191,6 +196,7 @@ EvictionPlan OrderedPolicy::plan(const PlanRequest& request) const {
     writer.lift_live_floors();
     drop_by_score(writer);
   }
+  if (writer.missing_bytes() > 0) writer.break_rounds();
   return writer.take();
 }
 

@@ -42,6 +42,7 @@ class OrderedPolicy : public EvictionPolicy {
   EvictionPlan plan(const PlanRequest& request) const final;
   void release(TrackedPageId page) final;
   void repack(std::span<const TrackedPageId> before, std::span<const PackedPage> after) final;
+  void cap_pins(std::uint64_t bytes) final;
   Explanation explain(TrackedPageId page) const final;
   std::uint64_t tracked_bytes() const final { return book_.bytes(); }
   std::uint64_t update_steps() const final;

@@ -16,6 +16,9 @@ class ProtectedPrefix final : public EvictionPolicy {
       : inner_(std::move(inner)), prefix_tokens_(prefix_tokens) {}
 
   std::string_view name() const override { return inner_->name(); }
+  EvictionPolicyHandle clone() const override {
+    return std::make_unique<ProtectedPrefix>(inner_->clone(), prefix_tokens_);
+  }
   void track(const PageMeta& page) override;
   bool wants(EvidenceKind kind) const override { return inner_->wants(kind); }
   void observe(const EvidenceBatch& batch) override { inner_->observe(batch); }
@@ -24,6 +27,7 @@ class ProtectedPrefix final : public EvictionPolicy {
   bool recomputes() const override { return inner_->recomputes(); }
   void release(TrackedPageId page) override { inner_->release(page); }
   void repack(std::span<const TrackedPageId> before, std::span<const PackedPage> after) override;
+  void cap_pins(std::uint64_t bytes) override { inner_->cap_pins(bytes); }
   Explanation explain(TrackedPageId page) const override { return inner_->explain(page); }
   std::uint64_t tracked_bytes() const override { return inner_->tracked_bytes(); }
   std::uint64_t update_steps() const override { return inner_->update_steps(); }

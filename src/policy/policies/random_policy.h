@@ -15,6 +15,7 @@ class RandomPolicy final : public OrderedPolicy {
                const LadderOptions& ladder = {})
       : OrderedPolicy(protection, ladder, 1), random_(seed) {}
   std::string_view name() const override { return "random"; }
+  EvictionPolicyHandle clone() const override { return std::make_unique<RandomPolicy>(*this); }
 
  private:
   double key(TrackedPageId page, Region /*as*/) const override { return drawn_[page.index()]; }

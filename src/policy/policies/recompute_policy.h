@@ -11,6 +11,7 @@ class RecomputePolicy final : public OrderedPolicy {
   explicit RecomputePolicy(const ProtectionOptions& protection)
       : OrderedPolicy(protection, {}, 1) {}
   std::string_view name() const override { return "recompute"; }
+  EvictionPolicyHandle clone() const override { return std::make_unique<RecomputePolicy>(*this); }
   bool recomputes() const override { return true; }
 
  private:

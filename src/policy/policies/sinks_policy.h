@@ -12,6 +12,7 @@ class SinksPolicy final : public OrderedPolicy {
  public:
   explicit SinksPolicy(ProtectionOptions protection, const LadderOptions& ladder = {});
   std::string_view name() const override { return "sinks"; }
+  EvictionPolicyHandle clone() const override { return std::make_unique<SinksPolicy>(*this); }
 
  private:
   double key(TrackedPageId page, Region /*as*/) const override {

@@ -13,6 +13,7 @@ class TovaPolicy final : public OrderedPolicy {
   explicit TovaPolicy(const ProtectionOptions& protection, const LadderOptions& ladder = {})
       : OrderedPolicy(protection, ladder, 1) {}
   std::string_view name() const override { return "tova"; }
+  EvictionPolicyHandle clone() const override { return std::make_unique<TovaPolicy>(*this); }
   bool wants(EvidenceKind kind) const override { return kind == EvidenceKind::kLastQueryMass; }
 
  private:

@@ -17,6 +17,7 @@ class UniformPolicy final : public OrderedPolicy {
   explicit UniformPolicy(const ProtectionOptions& protection, const LadderOptions& ladder = {})
       : OrderedPolicy(protection, ladder, 1) {}
   std::string_view name() const override { return "uniform"; }
+  EvictionPolicyHandle clone() const override { return std::make_unique<UniformPolicy>(*this); }
 
  private:
   double key(TrackedPageId page, Region as) const override;

@@ -10,6 +10,7 @@ class WindowPolicy final : public OrderedPolicy {
   /// Sinks in `protection` are not kept: that is SinksPolicy.
   explicit WindowPolicy(ProtectionOptions protection, const LadderOptions& ladder = {});
   std::string_view name() const override { return "window"; }
+  EvictionPolicyHandle clone() const override { return std::make_unique<WindowPolicy>(*this); }
 
  private:
   double key(TrackedPageId page, Region /*as*/) const override {
