@@ -203,15 +203,11 @@ class Engine {
   Room make_room(Session& session, int tokens, bool may_drop = true);
   /// The same for as many of `tokens` as there are places and room for at once; 0 where for none,
   /// and then a refusal, or none where it is places that are missing. Fewer tokens at once come
-  /// before any page is dropped: what they need at fp16 until they can be demoted is no reason to
-  /// forget (docs/decisions/0250).
+  /// before any page is dropped (docs/decisions/0250).
   int make_room_for_some(Session& session, int tokens, Room& room);
   void sync_memory(Session& session);
-  /// Bytes that the session's pins may hold: half of a budget at most, since the rest is for what
-  /// agents do now, and of half of the engine's budget an equal part of so many sessions.
+  /// Half of a budget at most, of the engine's an equal part (docs/decisions/0257).
   std::uint64_t pin_cap(const Session& session, std::size_t sharers) const;
-  /// Pins hold in full until a session finds no room; then every open one has its part, until some
-  /// of them close. False where that is so already.
   bool share_pins();
   void ask_evidence(Session& session, PassEvidence& evidence, SequenceSlice& slice);
   void observe_pass(Session& session, const PassEvidence& evidence, const SequenceSlice& slice);
