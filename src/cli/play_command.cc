@@ -11,6 +11,7 @@
 #include "cli/read_text.h"
 #include "cli/standard_output.h"
 #include "eval/player.h"
+#include "eval/readers/run_document.h"
 
 namespace memdecay {
 namespace {
@@ -67,17 +68,16 @@ void print_row(const PlayedTurn& turn) {
 
 Result<nlohmann::ordered_json> read_conversation(const std::string& path) {
   MEMDECAY_ASSIGN_OR_RETURN(const std::string text, read_text(path));
-  nlohmann::ordered_json json = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (json.is_discarded())
-    return make_status(StatusCode::kInvalidArgument, "\"{}\" is not valid JSON", path);
-  return json;
+  return parse_json(text, path);
 }
 
-/// `file` names the conversation where there are several.
+/// `file` names the conversation in failures, and in JSON where there are several.
 Status play_one(const PlayFlags& flags, const PlayOptions& options,
                 nlohmann::ordered_json conversation, const std::string& file, Engine& engine) {
-  MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Player> player,
-                            Player::open(engine, std::move(conversation), options));
+  const Result<std::unique_ptr<Player>> opened =
+      Player::open(engine, std::move(conversation), options);
+  if (!opened.ok()) return opened.status().with_context(file);
+  const std::unique_ptr<Player>& player = *opened;
   for (;;) {
     MEMDECAY_ASSIGN_OR_RETURN(const std::optional<PlayedTurn> turn, player->next());
     if (!turn.has_value()) return Status();

@@ -7,6 +7,7 @@
 #include "cli/usage_message.h"
 #include "engine/model_catalogue.h"
 #include "engine/prompt.h"
+#include "eval/readers/run_document.h"
 
 namespace memdecay {
 namespace {
@@ -20,10 +21,7 @@ Status render(const TemplateFlags& flags) {
   MEMDECAY_ASSIGN_OR_RETURN(const std::string path, resolve_model(flags.model));
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, Model::load_vocabulary_only(path));
   MEMDECAY_ASSIGN_OR_RETURN(const std::string text, read_text("-"));
-  const auto conversation =
-      nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (conversation.is_discarded())
-    return Status(StatusCode::kInvalidArgument, "what stdin holds is no JSON");
+  MEMDECAY_ASSIGN_OR_RETURN(const nlohmann::ordered_json conversation, parse_json(text, "stdin"));
   if (!conversation.is_object() || !conversation.contains("messages")) {
     return Status(StatusCode::kInvalidArgument, "stdin is no JSON object with \"messages\"");
   }

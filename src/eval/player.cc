@@ -8,15 +8,26 @@
 #include "engine/memory/prompt_labels.h"
 #include "engine/prompt_miss.h"
 #include "engine/replay.h"
+#include "eval/readers/run_format.h"
+#include "eval/runs/template_fit.h"
 
 namespace memdecay {
 namespace {
 
-std::string content_text(const nlohmann::ordered_json& message) {
-  const auto content = message.find("content");
-  if (content != message.end() && content->is_string()) return content->get<std::string>();
-  const auto calls = message.find("tool_calls");
-  return calls == message.end() ? std::string() : calls->dump();
+/// The conversation as eval reads a run that holds it alone, in words that the template writes.
+Result<nlohmann::ordered_json> read_alone(const Model& model, nlohmann::ordered_json conversation) {
+  const std::string place = "the conversation";
+  RunContents contents;
+  MEMDECAY_RETURN_IF_ERROR(
+      kOpenAiFormat.read({place, {std::move(conversation)}, {place}}, contents));
+  return fit_to_template(model, std::move(contents.trajectories.front().conversation));
+}
+
+/// What an answer says: its text, else its calls.
+std::string answer_text(const nlohmann::ordered_json& message) {
+  const auto& content = message.at("content").get_ref<const std::string&>();
+  return content.empty() && message.contains("tool_calls") ? message.at("tool_calls").dump()
+                                                           : content;
 }
 
 }  // namespace
@@ -37,25 +48,12 @@ double PlayedTurn::step_ms(double share) const {
 
 Result<std::unique_ptr<Player>> Player::open(Engine& engine, nlohmann::ordered_json conversation,
                                              const PlayOptions& options) {
-  const auto messages =
-      conversation.is_object() ? conversation.find("messages") : conversation.end();
-  if (messages == conversation.end() || !messages->is_array()) {
-    return Status(StatusCode::kInvalidArgument,
-                  "the conversation is no JSON object with a list \"messages\"");
-  }
+  MEMDECAY_ASSIGN_OR_RETURN(conversation, read_alone(engine.model(), std::move(conversation)));
+  const nlohmann::ordered_json& messages = conversation.at("messages");
   std::unique_ptr<Player> player(new Player(engine, options));
-  for (std::size_t i = 0; i < messages->size(); ++i) {
-    const auto& message = (*messages)[i];
-    const auto role = message.is_object() ? message.find("role") : message.end();
-    if (role == message.end() || !role->is_string()) {
-      return make_status(StatusCode::kInvalidArgument,
-                         "message {} is no JSON object with a \"role\"", i);
-    }
-    if (*role == "assistant") player->answers_.push_back(i);
-  }
-  if (messages->empty())
-    return Status(StatusCode::kInvalidArgument, "the conversation has no message to play");
-  if (messages->back().at("role") != "assistant") player->answers_.push_back(messages->size());
+  for (std::size_t i = 0; i < messages.size(); ++i)
+    if (messages[i].at("role") == "assistant") player->answers_.push_back(i);
+  if (messages.back().at("role") != "assistant") player->answers_.push_back(messages.size());
   make_prefix_stable(conversation["messages"], options.stable_prefix);
   player->conversation_ = std::move(conversation);
   SessionOptions session;
@@ -115,7 +113,7 @@ Status Player::force(std::size_t answer, PlayedTurn& turn) {
     turn.step_ns.push_back(steady_now_ns() - step);
   }
   turn.generated_tokens = static_cast<int>(turn.step_ns.size());
-  turn.text = content_text(conversation_["messages"][answer]);
+  turn.text = answer_text(conversation_["messages"][answer]);
   return Status();
 }
 

@@ -59,7 +59,8 @@ struct PlayedTurn {
 
 class Player {
  public:
-  /// `conversation` is {"messages", "tools"}; kInvalidArgument says what it lacks. The engine
+  /// `conversation` is {"messages", "tools"}, read as eval reads runs of that format
+  /// (readers/chat_messages.h, runs/template_fit.h); kCorrupt says what is wrong where. The engine
   /// outlives the player.
   static Result<std::unique_ptr<Player>> open(Engine& engine, nlohmann::ordered_json conversation,
                                               const PlayOptions& options);

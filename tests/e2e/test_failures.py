@@ -151,9 +151,9 @@ class TestPerplexity:
 
 @pytest.mark.model("smollm2")
 @pytest.mark.parametrize("stdin, says", [
-    ("", "no JSON"), ("{", "no JSON"), ("[]", "messages"), ('{"a": 1}', "messages"), ('{"messages": 5}', 'list "messages"'),
-    (b'{"messages": [{"role": "user", "content": "\xff"}]}', "no JSON"), ("[" * 200000, "no JSON"),
-    ('{"messages": [{"role": "user", "content": ' + "[" * 50000 + "]" * 50000 + "}]}", "levels deep"),
+    ("", "ends in the middle"), ("{", "ends in the middle"), ("[]", "messages"), ('{"a": 1}', "messages"), ('{"messages": 5}', 'list "messages"'),
+    (b'{"messages": [{"role": "user", "content": "\xff"}]}', "is not JSON"), ("[" * 200000, "nest deeper"),
+    ('{"messages": [{"role": "user", "content": ' + "[" * 50000 + "]" * 50000 + "}]}", "nest deeper than 128 levels"),
     ('{"messages": "x"}', 'list "messages"'), ('{"messages": {}}', "no messages"), ('{"messages": []}', "no messages"),
     ('{"messages": [{"role": "user", "content": "a"}, "x"]}', "message 2 of the conversation is no object"),
 ], ids=range(12))

@@ -109,6 +109,27 @@ def test_a_question_at_the_end_is_answered_by_the_model(tmp_path):
     assert len(turns) == 4 and 0 < turns[3]["generated_tokens"] <= 5 and turns[3]["text"]
 
 
+def calls(content: dict, arguments: object) -> dict:
+    called = {"role": "assistant", **content, "tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "get_order", "arguments": arguments}}]}
+    return {"messages": [{"role": "user", "content": "Where is order 17?"}, called,
+                         {"role": "tool", "tool_call_id": "c1", "content": "on its way"}, {"role": "assistant", "content": "It is on its way."}]}
+
+
+@pytest.mark.parametrize("model", ["smollm2", pytest.param("qwen-0.5b", marks=pytest.mark.model("qwen-0.5b"))])
+def test_tool_calls_are_read_however_clients_write_them(tmp_path, model):
+    path = tmp_path / "calls.json"
+    plays = []
+    for content in ({"content": None}, {"content": ""}, {}):
+        for arguments in ({"number": 17}, '{"number": 17}'):
+            path.write_text(json.dumps(calls(content, arguments)))
+            out = succeeds("play", "-m", model, "-t", 1, "--messages", path, "--json", "--recorded")
+            turns = [json.loads(line) for line in out.splitlines()]
+            plays.append([(turn["new_tokens"], turn["generated_tokens"], turn["text"]) for turn in turns])
+    assert all(one == plays[0] for one in plays)
+    assert "get_order" in plays[0][0][2] and "17" in plays[0][0][2] and plays[0][0][1] > 10
+
+
 @pytest.mark.parametrize(("form", "share"), [("int8", 0.5625), ("k8v4", 0.4375), ("int4", 0.3125)])
 def test_a_fixed_form_takes_fewer_bytes(file, form, share):
     def growth(turns):  # what the later turns' pages take: the room held for demotions is there from the start
@@ -134,8 +155,10 @@ def fails_with_output(*arguments) -> str:
 
 def test_what_is_wrong_with_a_file_or_flags_is_said(tmp_path):
     bad = tmp_path / "bad.json"
-    for text, sentence in [("{", "not valid JSON"), ("[]", '"messages"'), ('{"messages": []}', "no message to play"),
-                           ('{"messages": [7]}', "message 0")]:
+    deep = "[" * 200_000 + "]" * 200_000
+    for text, sentence in [("{", "ends in the middle of a JSON value"), ('{"messages": [{"role": "user", "content": ' + deep + "}]}", "nest deeper"),
+                           ("[]", "bad.json: the conversation is not a JSON object"), ("{}", '"messages" is missing'), ('{"messages": []}', "no messages"),
+                           ('{"messages": [7]}', "message 1"), ('{"messages": [{"role": "user"}], "tools": 7}', '"tools"')]:
         bad.write_text(text)
         assert sentence in fails("play", "-m", "smollm2", "--messages", bad, "--recorded")
     assert "nowhere.json" in fails("play", "-m", "smollm2", "--messages", tmp_path / "nowhere.json", "--recorded")

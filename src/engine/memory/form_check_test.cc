@@ -179,12 +179,15 @@ TEST_F(FormReportFile, DamagedFilesAreMeasuredAgain) {
   const Opened measured = open(options, KvForms::kAuto);
   const std::string fingerprint = file_fingerprint(flat.path()).value();
   const auto path = folder_ / (fingerprint + ".forms.json");
-  for (const char* damage :
-       {"", "{", "[]", "{\"version\": 1}", "{\"version\": 0, \"rounding_error\": [0,0,0,0]}",
-        R"({"version": 1, "rounding_error": [0, 1, 2], "divergence": [0, 0, 0, 0]})",
-        R"({"version": 1, "rounding_error": [0, 1, 2, -1], "divergence": [0, 0, 0, 0]})",
-        R"({"version": 1, "rounding_error": [0, 1, 2, 1e99], "divergence": [0, 0, 0, 0]})",
-        R"({"version": 1, "rounding_error": [0, 1, 2, 3], "divergence": [0, 0, 0, "x"]})"}) {
+  const std::string deep =
+      "{\"version\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}";
+  for (const std::string_view damage : std::initializer_list<std::string_view>{
+           deep, "", "{", "[]", "{\"version\": 1}",
+           "{\"version\": 0, \"rounding_error\": [0,0,0,0]}",
+           R"({"version": 1, "rounding_error": [0, 1, 2], "divergence": [0, 0, 0, 0]})",
+           R"({"version": 1, "rounding_error": [0, 1, 2, -1], "divergence": [0, 0, 0, 0]})",
+           R"({"version": 1, "rounding_error": [0, 1, 2, 1e99], "divergence": [0, 0, 0, 0]})",
+           R"({"version": 1, "rounding_error": [0, 1, 2, 3], "divergence": [0, 0, 0, "x"]})"}) {
     std::ofstream(path, std::ios::trunc) << damage;
     EXPECT_FALSE(read_form_report(folder_, fingerprint).has_value()) << damage;
     EXPECT_EQ(open(options, KvForms::kAuto).errors, measured.errors) << damage;

@@ -65,7 +65,9 @@ std::optional<FormReport> read_form_report(const std::filesystem::path& folder,
   const Result<std::string> text = read_file(report_path(folder, fingerprint));
   if (!text.ok()) return std::nullopt;
   const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || json.value("version", nlohmann::json()) != kVersion) return std::nullopt;
+  if (!json.is_object()) return std::nullopt;
+  const auto version = json.find("version");  // not copied: it may be anything, of any depth
+  if (version == json.end() || *version != kVersion) return std::nullopt;
   FormReport report;
   if (!read_numbers(json, "rounding_error", report.rounding_error) ||
       !read_numbers(json, "divergence", report.divergence))
