@@ -56,6 +56,26 @@ ProbeScore parse_probe(const ordered_json& json) {
   return probe;
 }
 
+ordered_json lives_json(const std::map<std::string, std::vector<LifeCount>>& lives) {
+  ordered_json json = ordered_json::object();
+  for (const auto& [region, counts] : lives) {
+    for (const LifeCount& count : counts)
+      json[region].push_back({count.steps, count.ended, count.censored});
+  }
+  return json;
+}
+
+std::map<std::string, std::vector<LifeCount>> parse_lives(const ordered_json& json) {
+  std::map<std::string, std::vector<LifeCount>> lives;
+  for (const auto& [region, counts] : json.get_ref<const ordered_json::object_t&>()) {
+    for (const ordered_json& count : counts) {
+      const auto at = [&](std::size_t i) { return count.at(i).get<std::int64_t>(); };
+      lives[region].push_back({at(0), at(1), at(2)});
+    }
+  }
+  return lives;
+}
+
 }  // namespace
 
 ordered_json cell_scores_json(const CellScores& scores) {
@@ -69,6 +89,7 @@ ordered_json cell_scores_json(const CellScores& scores) {
   json["evicted_tokens"] = scores.evicted_tokens;
   json["recomputed_tokens"] = scores.recomputed_tokens;
   json["kept"] = scores.kept;
+  json["lives"] = lives_json(scores.lives);
   json["probes"] = ordered_json::array();
   for (const ProbeScore& probe : scores.probes) json["probes"].push_back(probe_json(probe));
   return json;
@@ -85,6 +106,7 @@ Result<CellScores> parse_cell_scores(const ordered_json& json) {
     json.at("evicted_tokens").get_to(scores.evicted_tokens);
     json.at("recomputed_tokens").get_to(scores.recomputed_tokens);
     json.at("kept").get_to(scores.kept);
+    if (json.contains("lives")) scores.lives = parse_lives(json.at("lives"));
     for (const ordered_json& probe : json.at("probes")) scores.probes.push_back(parse_probe(probe));
     return scores;
   } catch (const ordered_json::exception& error) {

@@ -12,6 +12,7 @@
 #include "core/status.h"
 #include "eval/metrics/decision_metrics.h"
 #include "eval/metrics/recall_scores.h"
+#include "eval/metrics/survival_curve.h"
 
 namespace memdecay {
 
@@ -23,12 +24,15 @@ struct CellScores {
   std::int64_t evicted_tokens = 0;
   std::int64_t recomputed_tokens = 0;  ///< computed twice
   std::map<std::string, double> kept;  ///< region -> share of its tokens there at the end
-  std::vector<ProbeScore> probes;      ///< facts asked for; empty where none were planted
+  /// region -> ages at which its tokens were let go, or that they reached
+  std::map<std::string, std::vector<LifeCount>> lives;
+  std::vector<ProbeScore> probes;  ///< facts asked for; empty where none were planted
 };
 
 /// KL is kept to 1e-9.
 nlohmann::ordered_json cell_scores_json(const CellScores& scores);
-/// kCorrupt for anything that cell_scores_json() does not write.
+/// kCorrupt for anything that cell_scores_json() does not write; what it did not write in the past
+/// may be missing.
 Result<CellScores> parse_cell_scores(const nlohmann::ordered_json& json);
 
 }  // namespace memdecay

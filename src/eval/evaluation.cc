@@ -21,6 +21,39 @@ ResultKey key_of(const EvaluationTask& run, const MemoryCell& cell) {
   return {run.model, cell.policy, cell.kv_format, cell.budget.text, run.data_set, variant};
 }
 
+/// Means over the sessions that have the region.
+std::map<std::string, double> mean_kept(std::span<const CellScores> sessions) {
+  std::map<std::string, std::pair<double, int>> sums;
+  for (const CellScores& session : sessions) {
+    for (const auto& [region, share] : session.kept) {
+      sums[region].first += share;
+      ++sums[region].second;
+    }
+  }
+  std::map<std::string, double> means;
+  for (const auto& [region, sum] : sums) means[region] = sum.first / sum.second;
+  return means;
+}
+
+/// region -> [[age, share still kept], ...], with a last point at the greatest age.
+nlohmann::ordered_json survival_json(std::span<const CellScores> sessions) {
+  std::map<std::string, std::vector<LifeCount>> lives;
+  for (const CellScores& session : sessions)
+    for (const auto& [region, counts] : session.lives)
+      lives[region].insert(lives[region].end(), counts.begin(), counts.end());
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const auto& [region, counts] : lives) {
+    const SurvivalCurve curve = survival_curve(counts);
+    for (const SurvivalPoint& point : curve.points)
+      json[region].push_back({point.steps, point.share});
+    std::int64_t oldest = 0;
+    for (const LifeCount& count : counts) oldest = std::max(oldest, count.steps);
+    if (static_cast<double>(oldest) > curve.points.back().steps)
+      json[region].push_back({static_cast<double>(oldest), curve.points.back().share});
+  }
+  return json;
+}
+
 }  // namespace
 
 nlohmann::ordered_json row_values(std::span<const CellScores> sessions) {
@@ -29,7 +62,6 @@ nlohmann::ordered_json row_values(std::span<const CellScores> sessions) {
   double peak_share = 0;
   std::int64_t evicted = 0;
   std::int64_t recomputed = 0;
-  std::map<std::string, double> kept;
   std::vector<std::vector<ProbeScore>> probes;
   for (const CellScores& session : sessions) {
     if (!session.probes.empty()) probes.push_back(session.probes);
@@ -39,8 +71,6 @@ nlohmann::ordered_json row_values(std::span<const CellScores> sessions) {
     peak_share = std::max(peak_share, static_cast<double>(session.peak_bytes) / full);
     evicted += session.evicted_tokens;
     recomputed += session.recomputed_tokens;
-    for (const auto& [region, share] : session.kept)
-      kept[region] += share / static_cast<double>(sessions.size());
   }
   nlohmann::ordered_json row = decision_metrics_json(episodes);
   row["kv_bytes"] = metric_json(bootstrap_ratio(bytes));
@@ -48,7 +78,8 @@ nlohmann::ordered_json row_values(std::span<const CellScores> sessions) {
   row["evicted_tokens"] = evicted;
   row["tokens_computed_twice"] = recomputed;
   row["sessions"] = sessions.size();
-  row["kept"] = kept;
+  row["kept"] = mean_kept(sessions);
+  row["survival"] = survival_json(sessions);
   row.update(recall_json(probes));
   return row;
 }

@@ -35,6 +35,23 @@ TEST(Evaluation, ARowJoinsTheSessionsOfACell) {
   EXPECT_DOUBLE_EQ(row["kept"]["tool"].get<double>(), 0.75);
 }
 
+TEST(Evaluation, WhatWasKeptIsAMeanOverTheSessionsThatHaveTheRegion) {
+  std::vector<CellScores> sessions = {scores(100, 200, 1.0), scores(300, 400, 0.5)};
+  sessions[1].kept["decision"] = 0.5;
+  EXPECT_DOUBLE_EQ(row_values(sessions)["kept"]["decision"].get<double>(), 0.5);
+}
+
+TEST(Evaluation, SurvivalJoinsTheLivesOfAllSessions) {
+  std::vector<CellScores> sessions = {scores(100, 200, 1.0), scores(300, 400, 0.5)};
+  EXPECT_EQ(row_values(sessions)["survival"], nlohmann::ordered_json::object());
+  sessions[0].lives["tool"] = {{32, 1, 0}, {96, 0, 1}};
+  sessions[1].lives["tool"] = {{32, 0, 1}, {64, 1, 0}};
+  const auto points =
+      row_values(sessions)["survival"]["tool"].get<std::vector<std::vector<double>>>();
+  EXPECT_EQ(points,
+            (std::vector<std::vector<double>>{{0, 1}, {32, 0.75}, {64, 0.375}, {96, 0.375}}));
+}
+
 TEST(Evaluation, ARowTellsWhatWasRecalled) {
   CellScores asked = scores(100, 200, 1.0);
   ProbeScore fact;

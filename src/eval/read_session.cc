@@ -26,6 +26,7 @@ Result<ReadSession> read_session(const Model& model, const ChainedSession& sessi
   const auto conversation = fit_to_template(model, session.conversation);
   MEMDECAY_ASSIGN_OR_RETURN(read.prompt, render_prompt(model, conversation, false));
   MEMDECAY_ASSIGN_OR_RETURN(read.labels, label_prompt(read.prompt));
+  read.regions = read.labels.regions;
   if (label_noise > 0) LabelNoise(label_noise, seed).relabel(read.labels.regions);
   const auto& messages = conversation.at("messages");
   read.extents = message_extents(read.prompt, messages.size());
@@ -43,7 +44,7 @@ Result<ReadSession> read_session(const Model& model, const ChainedSession& sessi
     const auto pieces = find_action_pieces(turns, i);
     read.pieces.insert(read.pieces.end(), pieces.begin(), pieces.end());
   }
-  for (const RegionSpan& span : read.labels.regions) {
+  for (const RegionSpan& span : read.regions) {
     if (span.region != Region::kSystem) break;
     read.protected_tokens = span.tokens.end;
   }

@@ -17,7 +17,8 @@ namespace memdecay {
 
 struct ReadSession {
   Prompt prompt;
-  PromptLabels labels;
+  PromptLabels labels;                 ///< with noise, where it is asked for
+  std::vector<RegionSpan> regions;     ///< of the labels before the noise
   std::vector<MessageExtent> extents;  ///< [messages]
   std::vector<std::uint8_t> judged;    ///< [tokens]: the assistant wrote it
   std::vector<std::int32_t> episode;   ///< [tokens]

@@ -9,26 +9,10 @@
 #include "eval/metrics/future_errors.h"
 #include "eval/read_session.h"
 #include "eval/recall_eval.h"
+#include "eval/region_fates.h"
 
 namespace memdecay {
 namespace {
-
-/// Shares of each region's tokens whose pages are there.
-std::map<std::string, double> kept_shares(const Session& session, const PromptLabels& labels) {
-  std::map<std::string, double> kept;
-  if (session.memory() == nullptr) return kept;
-  std::array<double, kRegionCount> all = {};
-  std::array<double, kRegionCount> there = {};
-  for (const RegionSpan& span : labels.regions)
-    all[region_index(span.region)] += span.tokens.size();
-  for (const SessionMemory::Page& page : session.memory()->pages())
-    there[region_index(session.memory()->meta(page).region)] += page.filled;
-  for (const Region region : kRegions) {
-    const std::size_t i = region_index(region);
-    if (all[i] > 0) kept[std::string(region_name(region))] = std::min(1.0, there[i] / all[i]);
-  }
-  return kept;
-}
 
 /// Bytes of a session's evictable pages now.
 std::uint64_t live_bytes(const Session& session, std::uint64_t full_bytes) {
@@ -84,14 +68,17 @@ Result<std::vector<SessionOptions>> make_memories(const Engine& engine, const Re
 /// What is measured after each pass, and the one eviction after the fact.
 class PassWatch {
  public:
-  PassWatch(Lockstep& lockstep, std::span<const SessionOptions> memories,
-            std::span<CellScores> scores, std::uint64_t token_bytes, std::size_t shrink_from)
-      : lockstep_(lockstep),
+  PassWatch(const Engine& engine, Lockstep& lockstep, const ReadSession& read,
+            std::span<const SessionOptions> memories, std::span<CellScores> scores,
+            std::size_t shrink_from)
+      : engine_(engine),
+        lockstep_(lockstep),
         memories_(memories),
         scores_(scores),
-        token_bytes_(token_bytes),
         shrink_from_(shrink_from),
-        scoring_(shrink_from == 0) {}
+        scoring_(shrink_from == 0),
+        ages_(memories.size(), DropAges(read.regions)),
+        evicted_pages_(memories.size()) {}
 
   std::size_t held() const { return lockstep_.tokens_played(); }
   /// Whether what a memory says of this token counts.
@@ -107,11 +94,16 @@ class PassWatch {
     ++passes_;
     for (std::size_t i = 0; i < scores_.size(); ++i) {
       if (!lockstep_.status(i).ok()) continue;
-      const std::uint64_t bytes = live_bytes(lockstep_.session(i), held() * token_bytes_);
+      note_drops(i);
+      const std::uint64_t bytes =
+          live_bytes(lockstep_.session(i), held() * engine_.kv_bytes_per_token());
       scores_[i].mean_bytes += static_cast<double>(bytes);
       scores_[i].peak_bytes = std::max(scores_[i].peak_bytes, bytes);
     }
     return Status();
+  }
+  std::map<std::string, std::vector<LifeCount>> lives(std::size_t memory) const {
+    return ages_[memory].lives(static_cast<Position>(held()));
   }
   double passes() const { return static_cast<double>(std::max<std::uint64_t>(1, passes_)); }
 
@@ -126,12 +118,23 @@ class PassWatch {
     return Status();
   }
 
+  void note_drops(std::size_t memory) {
+    const Session& session = lockstep_.session(memory);
+    if (session.memory() == nullptr) return;
+    const std::int64_t evicted = session.memory()->evicted_pages();
+    if (evicted == evicted_pages_[memory]) return;
+    evicted_pages_[memory] = evicted;
+    ages_[memory].look(engine_.held_tokens(session), static_cast<Position>(held()));
+  }
+
+  const Engine& engine_;
   Lockstep& lockstep_;
   std::span<const SessionOptions> memories_;
   std::span<CellScores> scores_;
-  std::uint64_t token_bytes_;
   std::size_t shrink_from_;
   bool scoring_;
+  std::vector<DropAges> ages_;               ///< [memories]
+  std::vector<std::int64_t> evicted_pages_;  ///< [memories], when they were last looked at
   std::size_t shrunk_at_ = 0;
   std::uint64_t passes_ = 0;
 };
@@ -147,7 +150,7 @@ Status evaluate_group(Engine& engine, const ReadSession& read, std::span<const M
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Lockstep> lockstep,
                             Lockstep::open(engine, memories));
   std::vector<CellScores> scores(cells.size());
-  PassWatch watch(*lockstep, memories, scores, token_bytes, first_scored(tokens, options));
+  PassWatch watch(engine, *lockstep, read, memories, scores, first_scored(tokens, options));
   std::vector<DecisionMetrics> metrics(cells.size());
   for (const ActionPiece& piece : read.pieces) {
     const TokenSpan span = tokens_of_bytes(piece.bytes, read.prompt.token_ends);
@@ -175,7 +178,8 @@ Status evaluate_group(Engine& engine, const ReadSession& read, std::span<const M
     scores[i].episodes = metrics[i].episodes();
     scores[i].mean_bytes /= watch.passes();
     scores[i].full_bytes = token_bytes * tokens;
-    scores[i].kept = kept_shares(session, read.labels);
+    scores[i].kept = kept_shares(read.regions, engine.held_tokens(session));
+    scores[i].lives = watch.lives(i);
     if (session.memory() != nullptr) {
       scores[i].evicted_tokens = session.memory()->evicted_tokens();
       scores[i].recomputed_tokens = session.memory()->recomputed_tokens();

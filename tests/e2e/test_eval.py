@@ -55,6 +55,37 @@ def test_a_memory_that_forgets_nothing_knows_what_the_full_cache_knows(measured)
     assert abs(row["recall_log_prob"]["value"] - row["recall_log_prob_full"]["value"]) < 0.2
 
 
+def test_kept_is_of_every_region_by_its_own_tokens(shop_runs, measured, tmp_path):
+    ended = evaluate(shop_runs, tmp_path, "--policy", "none", "--kv-format", "int8", "--sessions", "1", "--recall-sessions", "0",
+                     "--label-noise", "0.3")
+    assert ended.status == 0, ended.err
+    whole, window = rows_of(tmp_path)["none", "int8", ""], rows_of(measured[0])["window", "fp16", "85%"]
+    assert len(whole["kept"]) >= 3 and set(whole["kept"].values()) == {1.0}, "nothing was evicted"
+    assert all(share == 1 for points in whole["survival"].values() for _, share in points)
+    assert min(window["kept"].values()) < 1 and max(window["kept"].values()) <= 1
+    for region, points in window["survival"].items():
+        assert points[0][0] == 0 and points == sorted(points, key=lambda point: (point[0], -point[1])), region
+        shares = [share for _, share in points]
+        assert shares == sorted(shares, reverse=True) and 0 <= shares[-1] <= 1
+    assert min(points[-1][1] for points in window["survival"].values()) < 1
+
+
+def test_wrong_labels_do_not_change_what_a_budget_is(shop_runs, tmp_path):
+    """A share is of what is not protected, by the true labels: noise must not be given fewer bytes."""
+    episodes = json.loads(shop_runs.read_text())[:1]
+    messages = episodes[0]["traj"]
+    messages[0]["content"] = " ".join(f"Rule {number}: look order {number * 17} up before you speak of it." for number in range(25))
+    runs = tmp_path / "rules.json"
+    runs.write_text(json.dumps([{**episodes[0], "traj": messages[:9]}]))
+    peaks = []
+    for noise in ("0", "1"):
+        ended = evaluate(runs, tmp_path / noise, "--policy", "window", "--kv-format", "fp16", "--budget", "60%", "--recall-sessions", "0",
+                         "--label-noise", noise)
+        assert ended.status == 0, ended.err
+        peaks.append(rows_of(tmp_path / noise)["window", "fp16", "60%"]["peak_share_of_fp16"])
+    assert peaks[1] == pytest.approx(peaks[0], rel=0.1) and peaks[0] > 0.75, peaks
+
+
 def test_a_window_forgets_the_facts_that_it_let_go(measured):
     rows = rows_of(measured[0])
     window, whole = rows["window", "fp16", "85%"], rows["none", "fp16", ""]

@@ -17,11 +17,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Products of shares and logarithms round; a step that is met exactly must count as met.
 constexpr double kRounding = 1e-9;
 
-struct Life {
-  std::int64_t steps = 0;
-  bool ended = false;
-};
-
 }  // namespace
 
 double SurvivalCurve::steps_at(double share) const {
@@ -31,37 +26,47 @@ double SurvivalCurve::steps_at(double share) const {
   return kInfinity;
 }
 
+SurvivalCurve survival_curve(std::vector<LifeCount> lives) {
+  std::sort(lives.begin(), lives.end(),
+            [](const LifeCount& a, const LifeCount& b) { return a.steps < b.steps; });
+  SurvivalCurve curve;
+  for (const LifeCount& life : lives) curve.items += life.ended + life.censored;
+  curve.points.push_back({0, 1});
+  double share = 1;
+  std::int64_t at_risk = curve.items;
+  for (std::size_t i = 0; i < lives.size();) {
+    const std::int64_t steps = lives[i].steps;
+    std::int64_t ended = 0;
+    std::int64_t censored = 0;
+    for (; i < lives.size() && lives[i].steps == steps; ++i) {
+      ended += lives[i].ended;
+      censored += lives[i].censored;
+    }
+    if (ended > 0) {
+      curve.ended += ended;
+      share *= 1.0 - static_cast<double>(ended) / static_cast<double>(at_risk);
+      if (steps == 0) {
+        curve.points.back().share = share;  // never used again after they were read
+      } else {
+        curve.points.push_back({static_cast<double>(steps), share});
+      }
+    }
+    at_risk -= ended + censored;
+  }
+  return curve;
+}
+
 SurvivalCurve survival_curve(std::span<const UseRecord> records, Region region,
                              std::int64_t quiet_steps) {
   MEMDECAY_CHECK(quiet_steps >= 0);
-  std::vector<Life> lives;
+  std::vector<LifeCount> lives;
   for (const UseRecord& record : records) {
     if (record.region != region) continue;
     MEMDECAY_CHECK(record.born <= record.last_use && record.last_use <= record.run_end);
     const bool ended = record.run_end - record.last_use >= std::max<std::int64_t>(quiet_steps, 1);
-    lives.push_back({record.last_use - record.born, ended});
+    lives.push_back({record.last_use - record.born, ended ? 1 : 0, ended ? 0 : 1});
   }
-  std::sort(lives.begin(), lives.end(),
-            [](const Life& a, const Life& b) { return a.steps < b.steps; });
-  SurvivalCurve curve;
-  curve.items = static_cast<std::int64_t>(lives.size());
-  curve.points.push_back({0, 1});
-  double share = 1;
-  for (std::size_t i = 0; i < lives.size();) {
-    const auto at_risk = static_cast<double>(lives.size() - i);
-    const std::int64_t steps = lives[i].steps;
-    std::int64_t ended = 0;
-    for (; i < lives.size() && lives[i].steps == steps; ++i) ended += lives[i].ended ? 1 : 0;
-    if (ended == 0) continue;
-    curve.ended += ended;
-    share *= 1.0 - static_cast<double>(ended) / at_risk;
-    if (steps == 0) {
-      curve.points.back().share = share;  // never used again after they were read
-    } else {
-      curve.points.push_back({static_cast<double>(steps), share});
-    }
-  }
-  return curve;
+  return survival_curve(std::move(lives));
 }
 
 std::array<RegionCalibration, kRegionCount> calibrate_decay(std::span<const UseRecord> records,

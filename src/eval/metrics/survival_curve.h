@@ -46,6 +46,14 @@ struct SurvivalCurve {
   double steps_at(double share) const;
 };
 
+/// Lives of the same length.
+struct LifeCount {
+  std::int64_t steps = 0;
+  std::int64_t ended = 0;
+  std::int64_t censored = 0;  ///< went on where the run ended
+};
+/// In any order; lengths may stand there several times.
+SurvivalCurve survival_curve(std::vector<LifeCount> lives);
 /// REQUIRES: born <= last_use <= run_end, quiet_steps >= 0.
 SurvivalCurve survival_curve(std::span<const UseRecord> records, Region region,
                              std::int64_t quiet_steps);
