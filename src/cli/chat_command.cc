@@ -11,6 +11,7 @@
 #include "cli/flag_checks.h"
 #include "cli/memory_report.h"
 #include "cli/sampling_flags.h"
+#include "cli/standard_error.h"
 #include "cli/standard_output.h"
 #include "engine/model_catalogue.h"
 #include "engine/stable_prefix.h"
@@ -30,7 +31,7 @@ struct ChatFlags {
 /// One question and its answer; a failure is told and the question taken back, so that the chat can
 /// go on.
 Status chat_turn(const ChatFlags& flags, const Engine& engine, Conversation& conversation,
-                 const std::string& line) {
+                 const std::string& line, RefusedPinsNote& refused_pins) {
   conversation.add_message({{"role", "user"}, {"content", line}});
   const Result<GenerationResult> result =
       conversation.answer(flags.sampling, flags.max_new_tokens, print_text);
@@ -39,16 +40,13 @@ Status chat_turn(const ChatFlags& flags, const Engine& engine, Conversation& con
     std::printf("\n");
     return result.status();
   }
-  const bool dim = is_terminal(stdout);
-  std::printf(
-      "\n%s[%d new of %d prompt tokens at %.0f/s, %zu generated at %.1f/s%s; memory: %s]%s\n",
-      dim ? "\033[2m" : "", result->prompt_tokens - result->reused_tokens, result->prompt_tokens,
-      prompt_tokens_per_second(*result), result->tokens.size(), decode_tokens_per_second(*result),
-      result->reason == FinishReason::kLength ? ", cut at the limit" : "",
-      describe_memory(engine, conversation.session()).c_str(), dim ? "\033[0m" : "");
-  if (!conversation.miss().empty())
-    std::printf("%s[not reused: %s]%s\n", dim ? "\033[2m" : "", conversation.miss().c_str(),
-                dim ? "\033[0m" : "");
+  print_text("\n");
+  const PlayedTurn& turn = conversation.last_turn();
+  print_aside(describe_turn(turn) +
+              (result->reason == FinishReason::kLength ? "; cut at the limit" : ""));
+  print_aside(describe_pages(engine, conversation.session(), turn));
+  if (!turn.miss.empty()) print_aside("not reused: " + turn.miss);
+  refused_pins.tell(turn);
   return Status();
 }
 
@@ -96,6 +94,7 @@ Status chat(const ChatFlags& flags) {
   std::printf("%s, %s, %s kernels.%s\n", describe_model(flags, engine->model()).c_str(),
               describe_threads(*engine).c_str(), engine->kernels().name,
               interactive ? " Type a message; /help lists the commands, /exit ends the chat." : "");
+  RefusedPinsNote refused_pins;
   std::string line;
   for (;;) {
     if (interactive) print_text("\n> ");
@@ -106,7 +105,7 @@ Status chat(const ChatFlags& flags) {
       print_text(line == "/help" ? kHelp : "there is no command " + line + "; /help lists them\n");
       continue;
     }
-    const Status status = chat_turn(flags, *engine, *conversation, line);
+    const Status status = chat_turn(flags, *engine, *conversation, line, refused_pins);
     MEMDECAY_RETURN_IF_ERROR(output_status());
     if (status.ok()) continue;
     if (!interactive) return status;  // nobody is there to say something else

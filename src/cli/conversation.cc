@@ -26,19 +26,23 @@ Result<GenerationResult> Conversation::answer(
   if (!tools_.empty()) conversation["tools"] = tools_;
   MEMDECAY_ASSIGN_OR_RETURN(Prompt prompt, render_prompt(engine_.model(), conversation, true));
   replay_held_ids(engine_.model(), session_->tokens(), prompt);
+  MEMDECAY_ASSIGN_OR_RETURN(PromptLabels labels, label_prompt(prompt));
+  const TurnMeter meter(engine_, *session_);
   GenerationRequest request;
   request.session = session_.get();
-  if (session_->memory() != nullptr) {
-    MEMDECAY_ASSIGN_OR_RETURN(request.labels, label_prompt(prompt));
-  }
+  request.labels = labels;
   request.prompt = prompt.tokens;
   request.max_new_tokens = max_new_tokens;
   request.sampling = sampling;
   request.on_text = on_text;
   MEMDECAY_ASSIGN_OR_RETURN(GenerationResult result,
                             generate_while_heard(engine_, std::move(request)));
-  miss_ = describe_miss(engine_.model(), prompt, result.miss);
   if (!result.status.ok()) return result.status;
+  PlayedTurn turn = turn_of(result, std::move(labels));
+  turn.turn = last_turn_.turn + 1;
+  turn.miss = describe_miss(engine_.model(), prompt, result.miss);
+  meter.read(turn);
+  last_turn_ = std::move(turn);
   messages_.push_back({{"role", "assistant"}, {"content", result.text}});
   return result;
 }

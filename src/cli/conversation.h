@@ -11,6 +11,7 @@
 #include <string>
 
 #include "engine/engine.h"
+#include "eval/played_turn.h"
 
 namespace memdecay {
 
@@ -22,8 +23,8 @@ class Conversation {
   void add_message(nlohmann::ordered_json message) { messages_.push_back(std::move(message)); }
   const nlohmann::ordered_json& messages() const { return messages_; }
   const Session& session() const { return *session_; }
-  /// Why the last answer had to read anew what was read before; else empty.
-  const std::string& miss() const { return miss_; }
+  /// What the last answer cost and what it left; turns count from 1.
+  const PlayedTurn& last_turn() const { return last_turn_; }
 
   /// Generates the assistant's next message and adds it to the history. `on_text` gets whole
   /// characters as they come. A failure leaves the history as it was.
@@ -38,7 +39,7 @@ class Conversation {
   std::unique_ptr<Session> session_;
   nlohmann::ordered_json messages_ = nlohmann::ordered_json::array();
   nlohmann::ordered_json tools_;
-  std::string miss_;
+  PlayedTurn last_turn_;
 };
 
 }  // namespace memdecay

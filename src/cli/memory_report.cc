@@ -1,6 +1,8 @@
 #include "cli/memory_report.h"
 
+#include "cli/standard_error.h"
 #include "core/units.h"
+#include "engine/memory/page_regions.h"
 
 namespace memdecay {
 namespace {
@@ -13,9 +15,9 @@ int page_count(const Engine& engine, const Session& session) {
   return static_cast<int>(pages);
 }
 
-std::uint64_t session_bytes(const Session& session) {
-  const SequenceMemory memory = session.sequence().memory();
-  return memory.exclusive_bytes + memory.shared_bytes + memory.table_bytes;
+std::string budget_words(const Engine& engine) {
+  const std::uint64_t limit = engine.cache().budget().limit_bytes();
+  return limit == KvBudget::kUnlimited ? "" : " of " + format_bytes(limit);
 }
 
 double per_second(int tokens, std::int64_t nanoseconds) {
@@ -24,18 +26,6 @@ double per_second(int tokens, std::int64_t nanoseconds) {
 }
 
 }  // namespace
-
-std::string describe_memory(const Engine& engine, const Session& session) {
-  const KvBudget& budget = engine.cache().budget();
-  const std::string limit = budget.limit_bytes() == KvBudget::kUnlimited
-                                ? ""
-                                : " of " + format_bytes(budget.limit_bytes());
-  const int pages = page_count(engine, session);
-  return fmt::format("{} tokens in {} page{}, {}{}, {:.1f} % of slots filled",
-                     session.tokens().size(), pages, pages == 1 ? "" : "s",
-                     format_bytes(session_bytes(session)), limit,
-                     100.0 * engine.cache().usage().utilisation());
-}
 
 std::string describe_threads(const Engine& engine) {
   return fmt::format("{} thread{}", engine.threads(), engine.threads() == 1 ? "" : "s");
@@ -57,24 +47,56 @@ nlohmann::ordered_json memory_json(const Engine& engine, const Session& session)
   return json;
 }
 
-nlohmann::ordered_json pages_json(const Engine& engine, const Session& session) {
-  nlohmann::ordered_json by_state;
+nlohmann::ordered_json pages_json(const Engine& engine, const Session& session,
+                                  const PromptLabels& labels) {
+  nlohmann::ordered_json by_state = nlohmann::ordered_json::object();
   nlohmann::ordered_json by_region = nlohmann::ordered_json::object();
-  const SessionMemory* memory = session.memory();
-  if (memory == nullptr) {
+  const auto count = [](nlohmann::ordered_json& counts, std::string_view name) {
+    auto& number = counts[std::string(name)];
+    number = number.is_null() ? 1 : number.get<int>() + 1;
+  };
+  const std::vector<PageRegion> pages = page_regions(engine, session, labels);
+  for (const PageRegion& page : pages) {
+    count(by_state, kv_format_name(page.format));
+    count(by_region, region_name(page.region));
+  }
+  if (pages.empty())
     by_state[kv_format_name(engine.cache().groups().front().layout.format)] =
         page_count(engine, session);
-    by_state["gone"] = 0;
-  } else {
-    for (const SessionMemory::Page& page : memory->pages()) {
-      auto& state = by_state[kv_format_name(page.format)];
-      state = state.is_null() ? 1 : state.get<int>() + 1;
-      auto& region = by_region[std::string(region_name(memory->meta(page).region))];
-      region = region.is_null() ? 1 : region.get<int>() + 1;
-    }
-    by_state["gone"] = memory->evicted_pages();
-  }
+  by_state["gone"] = session.memory() != nullptr ? session.memory()->evicted_pages() : 0;
   return {{"by_state", std::move(by_state)}, {"by_region", std::move(by_region)}};
+}
+
+std::string describe_turn(const PlayedTurn& turn) {
+  return fmt::format(
+      "{} new, {} reused, {} computed, {} recomputed, {} generated, {} evicted tokens; prompt "
+      "{:.0f} ms, {:.2f} ms a token",
+      turn.new_tokens, turn.reused_tokens, turn.computed_tokens, turn.recomputed_tokens,
+      turn.generated_tokens, turn.evicted_tokens, static_cast<double>(turn.prompt_ns) / 1e6,
+      turn.ms_per_token());
+}
+
+std::string describe_pages(const Engine& engine, const Session& session, const PlayedTurn& turn) {
+  const auto words = [](const nlohmann::ordered_json& counts) {
+    std::string text;
+    for (const auto& [name, number] : counts.items())
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", number.get<std::int64_t>(), name);
+    return text;
+  };
+  const nlohmann::ordered_json pages = pages_json(engine, session, turn.labels);
+  const std::string by_region = words(pages.at("by_region"));
+  return fmt::format("{} live, {} at most{}; pages: {}{}{}", format_bytes(turn.live_bytes),
+                     format_bytes(turn.peak_bytes), budget_words(engine),
+                     words(pages.at("by_state")), by_region.empty() ? "" : "; ", by_region);
+}
+
+void RefusedPinsNote::tell(const PlayedTurn& turn) {
+  if (told_ || turn.pins_refused_tokens == 0) return;
+  told_ = true;
+  print_note(
+      fmt::format("{} of {} pinned tokens (the system text, the task's goal) are not protected: "
+                  "pins may hold half of the budget",
+                  turn.pins_refused_tokens, turn.pinned_tokens));
 }
 
 nlohmann::ordered_json page_scores_json(const Session& session) {

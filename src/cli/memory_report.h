@@ -5,11 +5,9 @@
 #include <string>
 
 #include "engine/engine.h"
+#include "eval/played_turn.h"
 
 namespace memdecay {
-
-/// "1,234 tokens in 39 pages, 28.9 MiB of 32.0 MiB, 98.9 % of slots filled"
-std::string describe_memory(const Engine& engine, const Session& session);
 
 /// "1 thread", "2 threads"
 std::string describe_threads(const Engine& engine);
@@ -18,8 +16,26 @@ std::string describe_threads(const Engine& engine);
 nlohmann::ordered_json memory_json(const Engine& engine, const Session& session);
 
 /// {"by_state": {"fp16": n, ..., "gone": n}, "by_region": {"system": n, ...}}: the session's pages
-/// that a policy may judge; regions are known only where there is a policy.
-nlohmann::ordered_json pages_json(const Engine& engine, const Session& session);
+/// in layers without a window; without such layers all its pages, and no regions. `labels` are of
+/// its tokens, as far as its prompt goes.
+nlohmann::ordered_json pages_json(const Engine& engine, const Session& session,
+                                  const PromptLabels& labels);
+
+/// The same as play's JSON lines in words, in two parts.
+/// "34 new, 120 reused, 46 computed, 0 recomputed, 12 generated, 0 evicted tokens; prompt 85 ms,
+/// 21.30 ms a token"
+std::string describe_turn(const PlayedTurn& turn);
+/// "12.3 MiB live, 13.0 MiB at most of 32.0 MiB; pages: 12 fp16, 0 gone; 3 system, 9 recent"
+std::string describe_pages(const Engine& engine, const Session& session, const PlayedTurn& turn);
+
+/// Says on standard error, once a session, that pins were refused.
+class RefusedPinsNote {
+ public:
+  void tell(const PlayedTurn& turn);
+
+ private:
+  bool told_ = false;
+};
 
 /// [[first position, tokens, score, "droppable" or what protects it], ...] of the pages that are
 /// held, as the session's policy sees them now; empty where there is none.

@@ -45,9 +45,10 @@ nlohmann::ordered_json turn_json(const PlayedTurn& turn, const Engine& engine,
   json["generated_tokens"] = turn.generated_tokens;
   json["agreed_tokens"] = turn.agreed_tokens;
   json["evicted_tokens"] = turn.evicted_tokens;
+  json["pins_refused_tokens"] = turn.pins_refused_tokens;
   json["live_bytes"] = turn.live_bytes;
   json["peak_bytes"] = turn.peak_bytes;
-  json["pages"] = pages_json(engine, session);
+  json["pages"] = pages_json(engine, session, turn.labels);
   json["prompt_ms"] = static_cast<double>(turn.prompt_ns) / 1e6;
   json["ms_per_token"] = turn.ms_per_token();
   json["step_ms"] = {
@@ -78,9 +79,11 @@ Status play_one(const PlayFlags& flags, const PlayOptions& options,
       Player::open(engine, std::move(conversation), options);
   if (!opened.ok()) return opened.status().with_context(file);
   const std::unique_ptr<Player>& player = *opened;
+  RefusedPinsNote refused_pins;
   for (;;) {
     MEMDECAY_ASSIGN_OR_RETURN(const std::optional<PlayedTurn> turn, player->next());
     if (!turn.has_value()) return Status();
+    refused_pins.tell(*turn);
     if (flags.json) {
       nlohmann::ordered_json line = turn_json(*turn, engine, player->session());
       if (flags.messages.size() > 1) line["messages"] = file;

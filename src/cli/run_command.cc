@@ -59,21 +59,27 @@ Status run(const RunFlags& flags) {
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, flags.engine.make_engine());
   MEMDECAY_ASSIGN_OR_RETURN(Prompt prompt, raw_prompt(engine->model(), flags.prompt));
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine->open_session());
+  PromptLabels labels;
+  if (session->memory() != nullptr || flags.json) {
+    MEMDECAY_ASSIGN_OR_RETURN(labels, label_raw_prompt(engine->model(), prompt));
+  }
+  const TurnMeter meter(*engine, *session);
   GenerationRequest request;
   request.session = session.get();
-  if (session->memory() != nullptr) {
-    MEMDECAY_ASSIGN_OR_RETURN(request.labels, label_raw_prompt(engine->model(), prompt));
-  }
+  request.labels = labels;
   request.prompt = std::move(prompt.tokens);
   request.max_new_tokens = flags.max_new_tokens;
   request.sampling = flags.sampling;
   if (!flags.json) request.on_text = print_text;
   MEMDECAY_ASSIGN_OR_RETURN(const GenerationResult result,
                             generate_while_heard(*engine, std::move(request)));
+  PlayedTurn turn = turn_of(result, std::move(labels));
+  meter.read(turn);
+  if (result.status.ok()) RefusedPinsNote().tell(turn);
   if (flags.json) {
     nlohmann::ordered_json json = result_json(result);
     json["memory"] = memory_json(*engine, *session);
-    json["memory"].update(pages_json(*engine, *session));
+    json["memory"].update(pages_json(*engine, *session, turn.labels));
     print_json(json);
   } else {
     std::printf("\n");

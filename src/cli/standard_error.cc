@@ -31,6 +31,11 @@ void print_note(const std::string& note) {
   std::fprintf(stderr, "note: %s\n", note.c_str());
 }
 
+void print_aside(const std::string& text) {
+  const bool dim = is_terminal(stderr);
+  std::fprintf(stderr, "%s[%s]%s\n", dim ? "\033[2m" : "", text.c_str(), dim ? "\033[0m" : "");
+}
+
 Progress::Progress() : begin_ns_(steady_now_ns()), told_ns_(begin_ns_) {}
 
 void Progress::tell(const std::string& what, double share) {

@@ -11,6 +11,9 @@ namespace memdecay {
 /// "note: ..."
 void print_note(const std::string& note);
 
+/// "[...]" on a line of its own, dimmed at a terminal: what a conversation's turns cost.
+void print_aside(const std::string& text);
+
 /// How far a task is, and what is left by the share done and the time taken since construction.
 ///
 /// At a terminal one line that is written anew; else a line every few seconds, so that a log stays

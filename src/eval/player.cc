@@ -1,7 +1,6 @@
 #include "eval/player.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "core/steady_clock.h"
@@ -31,20 +30,6 @@ std::string answer_text(const nlohmann::ordered_json& message) {
 }
 
 }  // namespace
-
-double PlayedTurn::ms_per_token() const {
-  if (step_ns.empty()) return 0;
-  const auto sum = std::accumulate(step_ns.begin(), step_ns.end(), std::int64_t{0});
-  return static_cast<double>(sum) / static_cast<double>(step_ns.size()) / 1e6;
-}
-
-double PlayedTurn::step_ms(double share) const {
-  if (step_ns.empty()) return 0;
-  std::vector<std::int64_t> sorted = step_ns;
-  const auto rank = static_cast<std::ptrdiff_t>(share * static_cast<double>(sorted.size() - 1));
-  std::nth_element(sorted.begin(), sorted.begin() + rank, sorted.end());
-  return static_cast<double>(sorted[static_cast<std::size_t>(rank)]) / 1e6;
-}
 
 Result<std::unique_ptr<Player>> Player::open(Engine& engine, nlohmann::ordered_json conversation,
                                              const PlayOptions& options) {
@@ -82,10 +67,8 @@ Status Player::force(std::size_t answer, PlayedTurn& turn) {
   const auto parted =
       std::mismatch(input.tokens.begin(), input.tokens.end(), tokens.begin(), tokens.end());
   const auto input_end = static_cast<std::size_t>(parted.second - tokens.begin());
-  if (session_->memory() != nullptr) {
-    MEMDECAY_ASSIGN_OR_RETURN(PromptLabels labels, label_prompt(whole));
-    engine_.label(*session_, std::move(labels));
-  }
+  MEMDECAY_ASSIGN_OR_RETURN(turn.labels, label_prompt(whole));
+  if (session_->memory() != nullptr) engine_.label(*session_, turn.labels);
   const Engine::PrefixMatch match = engine_.match_prefix(*session_, tokens);
   const auto held = static_cast<std::size_t>(match.tokens);
   turn.cached_tokens = match.cached_tokens;
@@ -119,27 +102,17 @@ Status Player::force(std::size_t answer, PlayedTurn& turn) {
 
 Status Player::generate(std::size_t answer, PlayedTurn& turn) {
   MEMDECAY_ASSIGN_OR_RETURN(const Prompt input, render(answer, true));
+  MEMDECAY_ASSIGN_OR_RETURN(PromptLabels labels, label_prompt(input));
   GenerationRequest request;
   request.session = session_.get();
-  if (session_->memory() != nullptr) {
-    MEMDECAY_ASSIGN_OR_RETURN(request.labels, label_prompt(input));
-  }
+  request.labels = labels;
   request.prompt = input.tokens;
   request.max_new_tokens = options_.generate_tokens;
   request.sampling = options_.sampling;
   MEMDECAY_ASSIGN_OR_RETURN(const GenerationResult result, engine_.generate(std::move(request)));
   MEMDECAY_RETURN_IF_ERROR(result.status);
-  turn.reused_tokens = result.reused_tokens;
-  turn.cached_tokens = result.cached_tokens;
+  turn = turn_of(result, std::move(labels));
   turn.miss = describe_miss(engine_.model(), input, result.miss);
-  turn.recomputed_tokens = result.recomputed_tokens;
-  turn.new_tokens = result.prompt_tokens - result.reused_tokens - result.recomputed_tokens;
-  turn.computed_tokens = result.computed_tokens;
-  turn.generated_tokens = static_cast<int>(result.tokens.size());
-  turn.agreed_tokens = turn.generated_tokens;
-  turn.prompt_ns = result.prompt_ns;
-  turn.step_ns = result.step_ns;
-  turn.text = result.text;
   conversation_["messages"][answer] = {{"role", "assistant"}, {"content", result.text}};
   return Status();
 }
@@ -147,20 +120,15 @@ Status Player::generate(std::size_t answer, PlayedTurn& turn) {
 Result<std::optional<PlayedTurn>> Player::next() {
   if (next_ == answers_.size()) return std::optional<PlayedTurn>();
   PlayedTurn turn;
-  turn.turn = static_cast<int>(next_) + 1;
-  engine_.reset_peak_bytes();
-  const SessionMemory* memory = session_->memory();
-  const std::int64_t evicted_before = memory != nullptr ? memory->evicted_tokens() : 0;
+  const TurnMeter meter(engine_, *session_);
   const std::size_t answer = answers_[next_];
   const bool recorded = options_.force_recorded && answer < conversation_["messages"].size();
   MEMDECAY_RETURN_IF_ERROR(recorded ? force(answer, turn) : generate(answer, turn));
   ++next_;
   if (options_.shrink_to_bytes > 0 && next_ == answers_.size())
     MEMDECAY_RETURN_IF_ERROR(engine_.shrink(*session_, options_.shrink_to_bytes));
-  turn.kept = engine_.held_tokens(*session_);
-  turn.evicted_tokens = memory != nullptr ? memory->evicted_tokens() - evicted_before : 0;
-  turn.live_bytes = engine_.cache().budget().current_bytes();
-  turn.peak_bytes = engine_.cache().budget().peak_bytes();
+  turn.turn = static_cast<int>(next_);
+  meter.read(turn);
   return std::optional<PlayedTurn>(std::move(turn));
 }
 

@@ -19,6 +19,7 @@
 #include "engine/engine.h"
 #include "engine/prompt.h"
 #include "engine/stable_prefix.h"
+#include "eval/played_turn.h"
 
 namespace memdecay {
 
@@ -30,31 +31,6 @@ struct PlayOptions {
   /// Nothing is evicted while turns are played, and at the end the session shrinks to this once:
   /// eviction after the fact. 0: as the engine's budget asks, while they are played.
   std::uint64_t shrink_to_bytes = 0;
-};
-
-struct PlayedTurn {
-  int turn = 0;               ///< from 1
-  int new_tokens = 0;         ///< of the input, never seen before
-  int reused_tokens = 0;      ///< of the input, not computed: in the session, evicted ones
-                              ///< included, or in prefixes that other sessions left
-  int cached_tokens = 0;      ///< of those, from the prefixes
-  int recomputed_tokens = 0;  ///< of the input, in the session before and computed again
-  int computed_tokens = 0;    ///< rows of forward passes
-  int generated_tokens = 0;   ///< written, or forced
-  int agreed_tokens = 0;      ///< of those, what the model itself would write there, greedily
-  std::int64_t evicted_tokens = 0;
-  std::uint64_t live_bytes = 0;   ///< of the budget, at the turn's end
-  std::uint64_t peak_bytes = 0;   ///< the most of this turn
-  std::vector<PositionRun> kept;  ///< positions whose keys and values are there at the turn's end
-  std::int64_t prompt_ns = 0;
-  std::vector<std::int64_t> step_ns;  ///< of each decode step
-  std::string text;
-  std::string miss;  ///< why what should have been reused was not; else empty
-
-  double ms_per_token() const;
-  /// The decode step that a share of all are no slower than, in ms; 0 without steps.
-  /// REQUIRES: 0 <= share <= 1.
-  double step_ms(double share) const;
 };
 
 class Player {

@@ -76,19 +76,25 @@ def test_a_budget_is_strict():
 
 
 def chat(stdin, *arguments):
-    return succeeds("chat", "-m", "smollm2", "-t", 1, "-n", 6, "--temp", 0, *arguments, stdin=stdin)
+    """What a chat says beside the answers."""
+    ended = memdecay("chat", "-m", "smollm2", "-t", 1, "-n", 6, "--temp", 0, *arguments, stdin=stdin)
+    assert ended.status == 0, ended
+    assert "[" not in ended.out and "\033" not in ended.out + ended.err and "> " not in ended.out
+    return ended.err
 
 
-def test_a_chat_through_pipes_shows_memory_after_each_turn():
-    out = chat("Say hi.\n\nAnd what did I say?\n")
-    turns = re.findall(r"\[(\d+) new of (\d+) prompt tokens at \d+/s, (\d+) generated at [\d.]+/s(?:, cut at the limit)?; memory: "
-                       r"(\d+) tokens in (\d+) pages?, [\d.]+ [KM]iB, ([\d.]+) % of slots filled\]", out)
-    assert len(turns) == 2, out
-    (new, prompt, said, held, *_), (new2, prompt2, *_) = ([int(float(word)) for word in turn] for turn in turns)
-    assert new == prompt and held == prompt + said - 1
-    # What the session holds is not computed again: only the answer's end and the new turn.
-    assert prompt2 > prompt and new2 < prompt2 - prompt
-    assert "\033" not in out and "> " not in out
+def test_a_chat_through_pipes_shows_its_cost_and_memory_after_each_turn():
+    turns = chat("Say hi.\n\nAnd what did I say?\n").splitlines()
+    assert len(turns) == 4, turns
+    costs = [re.fullmatch(r"\[(\d+) new, (\d+) reused, (\d+) computed, 0 recomputed, (\d+) generated, 0 evicted tokens; "
+                          r"prompt \d+ ms, [\d.]+ ms a token(?:; cut at the limit)?\]", line) for line in turns[::2]]
+    (new, reused, computed, said), (_, reused2, *_) = ([int(word) for word in cost.groups()] for cost in costs)
+    assert reused == 0 and computed == new + said - 1
+    assert reused2 == computed  # what the session holds is not computed again
+    for line in turns[1::2]:
+        assert re.fullmatch(r"\[[\d.]+ [KM]iB live, [\d.]+ [KM]iB at most; pages: \d+ fp16, 0 gone; .*\d+ (decision|recent).*\]", line), line
+    budget = chat("Say hi.\n", "--kv-budget", "16MiB", "--system", "Be brief and kind, and never speak of the weather.")
+    assert "at most of 16.0 MiB;" in budget and "system" in budget
 
 
 def test_a_prompt_from_a_file(tmp_path):
@@ -117,17 +123,17 @@ def test_a_chat_at_a_terminal_has_commands():
     out = typed("/help", "/frob", "/exit", "Hello")
     assert out.startswith("smollm2 (") and "1 thread," in out.splitlines()[0]
     assert "/help" in out.splitlines()[0] and "/exit" in out.splitlines()[0]
-    assert "/exit   end the chat" in out and "there is no command /frob" in out and "memory:" not in out
-    assert typed("/etc/hosts is what?", "").count("memory:") == 1
+    assert "/exit   end the chat" in out and "there is no command /frob" in out and "pages:" not in out
+    assert typed("/etc/hosts is what?", "").count("pages:") == 1
 
 
 def test_a_pipe_has_no_chat_commands():
-    assert chat("/exit\n/help\n").count("memory:") == 2
+    assert chat("/exit\n/help\n").count("pages:") == 2
 
 
 def test_a_chat_with_nothing_to_say():
-    assert chat("").count("\n") == 1
-    assert "in 1 page," in chat("Hi\n", "--system", "Be brief.", "--page-tokens", "64")
+    assert chat("") == ""
+    assert "pages: 1 fp16," in chat("Hi\n", "--system", "Be brief.", "--page-tokens", "64")
 
 
 def test_bad_lines_end_a_chat_of_pipes():

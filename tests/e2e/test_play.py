@@ -34,10 +34,10 @@ def test_a_recorded_conversation_without_a_budget(file):
     assert [turn["turn"] for turn in turns] == list(range(1, 15))
     for turn in turns:
         assert list(turn) == ["turn", "new_tokens", "reused_tokens", "cached_tokens", "computed_tokens", "recomputed_tokens",
-                              "generated_tokens", "agreed_tokens", "evicted_tokens", "live_bytes", "peak_bytes", "pages", "prompt_ms", "ms_per_token", "step_ms", "text"]
+                              "generated_tokens", "agreed_tokens", "evicted_tokens", "pins_refused_tokens", "live_bytes", "peak_bytes", "pages", "prompt_ms", "ms_per_token", "step_ms", "text"]
         assert turn["computed_tokens"] == turn["new_tokens"] + turn["generated_tokens"]
         assert 0 < turn["step_ms"]["p50"] <= turn["step_ms"]["p95"] <= turn["step_ms"]["p99"]
-        assert turn["evicted_tokens"] == 0 and turn["live_bytes"] <= turn["peak_bytes"] and turn["ms_per_token"] > 0
+        assert turn["evicted_tokens"] == turn["pins_refused_tokens"] == 0 and turn["live_bytes"] <= turn["peak_bytes"] and turn["ms_per_token"] > 0
         assert "noted down" in turn["text"]
     held = turns[0]["new_tokens"] + turns[0]["generated_tokens"]
     for turn in turns[1:]:
@@ -71,6 +71,33 @@ def test_every_policy_keeps_the_budget_and_computes_only_what_is_new(file, polic
     assert [turn["new_tokens"] for turn in turns] == [turn["new_tokens"] for turn in free]
     assert max(turn["peak_bytes"] for turn in turns) <= budget
     assert sum(turn["evicted_tokens"] for turn in turns) > 0 or any(set(turn["pages"]["by_state"]) - {"fp16", "gone"} for turn in turns)
+
+
+@pytest.mark.parametrize("policy", ["memdecay", "none"])
+def test_pages_have_regions_with_and_without_a_budget(file, policy):
+    for budget in ((), ("--kv-budget", "1GiB")):
+        for turn in play(file, "--recorded", "--policy", policy, *budget):
+            pages = turn["pages"]
+            assert sum(pages["by_region"].values()) == sum(pages["by_state"].values()) > 0
+            assert {"system", "recent"} & set(pages["by_region"])
+            assert "decision" in pages["by_region"] or turn["turn"] < 3
+
+
+def test_a_pin_that_is_refused_is_said_once(tmp_path):
+    large = conversation(3)
+    large["messages"][0]["content"] += " Note everything down as it is said, word by word." * 40
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps(large))
+    words = ("play", "-m", "smollm2", "-t", 1, "--messages", path, "--json", "--recorded", "--protect-prefix", "--kv-format", "fp16", "--kv-budget")
+    small = memdecay(*words, "14MiB")
+    assert small.status == 0, small
+    note, = (line for line in small.err.splitlines() if line.startswith("note: ") and "pinned" in line)
+    refused, pinned = (int(word) for word in note.split() if word.isdigit())
+    first, *_, last = (json.loads(line)["pins_refused_tokens"] for line in small.out.splitlines())
+    assert 0 < refused == first <= last < pinned and "half of the budget" in note
+    ample = memdecay(*words, "1GiB")
+    assert ample.status == 0 and "pinned" not in ample.err
+    assert all(json.loads(line)["pins_refused_tokens"] == 0 for line in ample.out.splitlines())
 
 
 def test_what_is_kept_can_be_seen_and_evicted_after_the_fact(file):
