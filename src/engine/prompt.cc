@@ -1,5 +1,7 @@
 #include "engine/prompt.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <ctime>
 
@@ -61,6 +63,30 @@ Status check_messages(const nlohmann::ordered_json& conversation) {
   return Status();
 }
 
+bool says_a_region(const nlohmann::ordered_json& messages) {
+  return std::any_of(messages.begin(), messages.end(),
+                     [](const auto& message) { return message.contains("region"); });
+}
+
+/// Takes the regions that the client says out of the messages. [messages]
+Result<std::vector<std::optional<Region>>> take_regions(nlohmann::ordered_json& messages) {
+  std::vector<std::optional<Region>> regions(messages.size());
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const auto said = messages[i].find("region");
+    if (said == messages[i].end()) continue;
+    const auto known = std::find_if(kRegions.begin(), kRegions.end(),
+                                    [&](Region region) { return *said == region_name(region); });
+    if (known == kRegions.end()) {
+      return make_status(StatusCode::kInvalidArgument,
+                         "the \"region\" of message {} of the conversation is none of {}", i + 1,
+                         fmt::join(kRegionNames, ", "));
+    }
+    regions[i] = *known;
+    messages[i].erase(said);
+  }
+  return regions;
+}
+
 }  // namespace
 
 Result<Prompt> render_prompt(const Model& model, const nlohmann::ordered_json& conversation,
@@ -72,6 +98,13 @@ Result<Prompt> render_prompt(const Model& model, const nlohmann::ordered_json& c
                : model.chat_template_status();
   }
   MEMDECAY_RETURN_IF_ERROR(check_messages(conversation));
+  if (says_a_region(conversation.at("messages"))) {
+    nlohmann::ordered_json plain = conversation;
+    MEMDECAY_ASSIGN_OR_RETURN(auto regions, take_regions(plain.at("messages")));
+    MEMDECAY_ASSIGN_OR_RETURN(Prompt prompt, render_prompt(model, plain, add_generation_prompt));
+    prompt.client_regions = std::move(regions);
+    return prompt;
+  }
   RenderOptions options;
   options.add_generation_prompt = add_generation_prompt;
   options.bos_token = model.bos_text();

@@ -8,11 +8,13 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/status.h"
 #include "engine/model.h"
+#include "policy/region.h"
 
 namespace memdecay {
 
@@ -25,10 +27,14 @@ struct Prompt {
   std::vector<std::uint32_t> token_ends;
   /// The role of each message, "" where it has none.
   std::vector<std::string> roles;
+  /// The region that the client says each message is; empty where it says none of any.
+  std::vector<std::optional<Region>> client_regions;
 };
 
-/// `conversation` is {"messages": [...], "tools": [...], ...}. kUnsupported for a model without a
-/// chat template; else what the template says is wrong with the conversation.
+/// `conversation` is {"messages": [...], "tools": [...], ...}. A message's member "region" is the
+/// client's word to the memory and no template sees it. kUnsupported for a model without a chat
+/// template; kInvalidArgument for a region that there is not; else what the template says is wrong
+/// with the conversation.
 Result<Prompt> render_prompt(const Model& model, const nlohmann::ordered_json& conversation,
                              bool add_generation_prompt);
 

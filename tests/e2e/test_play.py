@@ -83,6 +83,26 @@ def test_pages_have_regions_with_and_without_a_budget(file, policy):
             assert "decision" in pages["by_region"] or turn["turn"] < 3
 
 
+@pytest.mark.parametrize("budget", [(), ("--kv-budget", "1GiB")])
+def test_the_client_may_say_what_region_a_message_is(tmp_path, budget):
+    said = conversation(3)
+    path = tmp_path / "said.json"
+    path.write_text(json.dumps(said))
+    before = play(path, "--recorded", *budget)[-1]
+    assert "ordinary" not in before["pages"]["by_region"]
+    for message in said["messages"]:
+        message["region"] = "ordinary"
+    path.write_text(json.dumps(said))
+    after = play(path, "--recorded", *budget)[-1]
+    assert set(after["pages"]["by_region"]) == {"ordinary"}
+    assert all(after[name] == before[name] for name in ("text", "new_tokens", "reused_tokens")), "the template sees nothing of it"
+    for wrong in ("dull", 7, None, ["tool"]):
+        said["messages"][1]["region"] = wrong
+        path.write_text(json.dumps(said))
+        sentence = fails("play", "-m", "smollm2", "--messages", path, "--recorded", "--json", *budget)
+        assert "message 2" in sentence and "system, decision, tool, recent, ordinary" in sentence
+
+
 def test_a_pin_that_is_refused_is_said_once(tmp_path):
     large = conversation(3)
     large["messages"][0]["content"] += " Note everything down as it is said, word by word." * 40

@@ -79,6 +79,12 @@ std::vector<Voice> voices_of(const Prompt& prompt) {
   return voices;
 }
 
+std::optional<Region> client_region(const Prompt& prompt, std::int32_t message) {
+  const auto index = static_cast<std::size_t>(message);
+  if (message < 0 || index >= prompt.client_regions.size()) return std::nullopt;
+  return prompt.client_regions[index];
+}
+
 QueryPhase phase_of(const Voice& voice) {
   if (voice.role == Role::kTool || voice.part == Part::kToolResult) return QueryPhase::kTool;
   if (voice.role != Role::kAssistant) return QueryPhase::kOther;
@@ -154,6 +160,7 @@ Result<PromptLabels> label_prompt(const Prompt& prompt, const RegionRuleOptions&
     span.role = voices[begin].role;
     span.part = voices[begin].part;
     span.message = voices[begin].message;
+    span.client_region = client_region(prompt, span.message);
     span.text = std::string_view(prompt.text).substr(first_byte, own_ends.back());
     span.tokens = {static_cast<Position>(begin), static_cast<Position>(end)};
     const auto marks = mark_exact_tokens(find_exact_values(span.text), own_ends);

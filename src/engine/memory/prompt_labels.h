@@ -2,9 +2,9 @@
 // exact values, and who speaks while they are computed.
 //
 // label_prompt() reads chat structure from where each token came from (prompt.h), asks the policy's
-// rules for regions, and makes the borders coarse enough to cut pages at: a run shorter than
-// kSmallestRunTokens joins the stronger of its neighbours in the message. Pure, any thread.
-// Cost: O(bytes + tokens).
+// rules for regions, which give way to what the client says of a message, and makes the borders
+// coarse enough to cut pages at: a run shorter than kSmallestRunTokens joins the stronger of its
+// neighbours in the message. Pure, any thread. Cost: O(bytes + tokens).
 #pragma once
 
 #include <cstdint>

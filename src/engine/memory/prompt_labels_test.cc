@@ -29,6 +29,12 @@ class PromptBuilder {
     }
     return *this;
   }
+  /// The client's word on the latest message.
+  PromptBuilder& region(Region region) {
+    prompt_.client_regions.resize(prompt_.roles.size());
+    prompt_.client_regions.back() = region;
+    return *this;
+  }
   const Prompt& prompt() const { return prompt_; }
 
  private:
@@ -58,6 +64,27 @@ PromptBuilder agent_prompt() {
       .add(PromptPart::kMarkup, " <end>");
   builder.add(PromptPart::kMarkup, " <assistant>", -1);
   return builder;
+}
+
+TEST(PromptLabels, WhatTheClientSaysOfAMessageHoldsForAllOfIt) {
+  PromptBuilder builder;
+  builder.message("system").add(PromptPart::kContent, words(20)).region(Region::kOrdinary);
+  builder.message("user").add(PromptPart::kMarkup, " <user>").add(PromptPart::kContent, words(19));
+  builder.message("tool").add(PromptPart::kToolResult, words(200)).region(Region::kDecision);
+  builder.message("user").add(PromptPart::kContent, words(30)).region(Region::kSystem);
+  builder.message("user").add(PromptPart::kContent, words(30));
+  const PromptLabels labels = label_prompt(builder.prompt()).value();
+  std::vector<std::pair<Position, Region>> ends;
+  for (const RegionSpan& span : labels.regions) {
+    ends.emplace_back(span.tokens.end, span.region);
+    EXPECT_EQ(span.pinned, span.tokens.begin == 20 || span.region == Region::kSystem);
+  }
+  const std::vector<std::pair<Position, Region>> expected = {{20, Region::kOrdinary},
+                                                             {40, Region::kDecision},
+                                                             {240, Region::kDecision},
+                                                             {270, Region::kSystem},
+                                                             {300, Region::kRecent}};
+  EXPECT_EQ(ends, expected);
 }
 
 TEST(PromptLabels, EveryTokenHasARegionAPhaseAndAMark) {

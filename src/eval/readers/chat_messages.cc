@@ -146,6 +146,8 @@ Result<ordered_json> clean_message(const ordered_json& message, const std::strin
     if (const std::string name = label_member(message, "name"); !name.empty()) clean["name"] = name;
     if (const std::string id = answered_call(message); !id.empty()) clean["tool_call_id"] = id;
   }
+  // The client's word to the memory, which render_prompt() checks.
+  if (message.contains("region")) clean["region"] = message.at("region");
   return clean;
 }
 
