@@ -69,6 +69,34 @@ TEST_F(EngineForksTest, AForkKnowsWhatWasSeenOfItsPages) {
   EXPECT_TRUE(any) << "attention was summed";
 }
 
+TEST_F(EngineForksTest, AForkThatStandsApartLeavesItsParentAsItIs) {
+  for (const char* policy : {"h2o", "window"}) {
+    std::vector<std::vector<std::vector<PositionRun>>> held;
+    for (const bool asked : {false, true}) {
+      const auto engine = ModelFile::engine(options(400, policy));
+      SessionOptions own;
+      own.budget_bytes = file_.bytes_of_pages(14);
+      own.watermarks = {0.7, 0.5, 0.4};  // passes have something to do for those that wait
+      const auto parent = engine->open_session(own).value();
+      engine->label(*parent, small_spans(480));
+      std::vector<std::vector<PositionRun>>& runs = held.emplace_back();
+      for (std::uint32_t i = 0; i < 40; ++i) {
+        append(*engine, *parent, 12, i);
+        runs.push_back(engine->held_tokens(*parent));
+        if (!asked) continue;
+        const auto fork = engine->fork_session(*parent).value();
+        fork->stand_apart();
+        append(*engine, *fork, 40, 100 + i);
+        ASSERT_EQ(engine->held_tokens(*parent), runs.back());
+      }
+      EXPECT_GT(parent->memory()->evicted_tokens(), 0);
+      EXPECT_GT(parent->memory()->eviction_seconds(), 0);
+      expect_sound(*engine);
+    }
+    EXPECT_EQ(held[0], held[1]) << policy;
+  }
+}
+
 TEST_F(EngineForksTest, AForkPacksWhatIsItsOwn) {
   const auto engine = ModelFile::engine(options(400, "lru", /*share=*/true));
   const auto parent = engine->open_session().value();

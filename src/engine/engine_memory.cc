@@ -135,9 +135,12 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
 }
 
 std::vector<Evictor::Seat> Engine::seats() const {
+  const bool apart = std::any_of(sessions_.begin(), sessions_.end(),
+                                 [](const Session* session) { return session->apart_; });
   std::vector<Evictor::Seat> seats;
   for (Session* session : sessions_)
-    if (session->memory_.has_value()) seats.push_back({&*session->memory_, &*session->sequence_});
+    if (session->memory_.has_value() && session->apart_ == apart)
+      seats.push_back({&*session->memory_, &*session->sequence_});
   return seats;
 }
 

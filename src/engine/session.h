@@ -30,6 +30,9 @@ class Session {
   const Sequence& sequence() const { return *sequence_; }
   /// Null where nothing is ever evicted or demoted: no budget, or the policy "none".
   const SessionMemory* memory() const { return memory_ ? &*memory_ : nullptr; }
+  /// For forks that something is asked or timed on. Until they are closed, what is evicted, demoted
+  /// and packed is of sessions that stand apart only: those they come from stay as they are.
+  void stand_apart() { apart_ = true; }
 
  private:
   friend class Engine;
@@ -44,6 +47,7 @@ class Session {
   SharedPrefixes* shared_;       ///< may be null; what it leaves there may be too much
   int probes_ = 0;               ///< of deletion errors so far: each takes other layers
   bool busy_ = false;            ///< a request runs on it
+  bool apart_ = false;           ///< stand_apart()
 };
 
 }  // namespace memdecay

@@ -8,6 +8,11 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr double kKlSteps = 1e9;
+constexpr double kMsSteps = 1e6;
+
+double rounded(double value, double steps) {
+  return std::round(value * steps) / steps;
+}
 
 ordered_json part_json(const PartSums& part) {
   return {part.pieces,     part.base_exact, part.kept_exact,    part.tokens,
@@ -21,7 +26,7 @@ PartSums parse_part(const ordered_json& json) {
 
 ordered_json episode_json(const EpisodeScores& episode) {
   ordered_json kl = ordered_json::array();
-  for (const double value : episode.kl) kl.push_back(std::round(value * kKlSteps) / kKlSteps);
+  for (const double value : episode.kl) kl.push_back(rounded(value, kKlSteps));
   ordered_json parts = ordered_json::array();
   for (const PartSums& part : episode.parts) parts.push_back(part_json(part));
   return {{"kl", std::move(kl)}, {"flips", episode.flips}, {"parts", std::move(parts)}};
@@ -76,6 +81,27 @@ std::map<std::string, std::vector<LifeCount>> parse_lives(const ordered_json& js
   return lives;
 }
 
+ordered_json steps_json(const std::vector<StepSample>& steps) {
+  ordered_json json = ordered_json::array();
+  for (const StepSample& step : steps) json.push_back({step.turn, rounded(step.ms, kMsSteps)});
+  return json;
+}
+
+std::vector<StepSample> parse_steps(const ordered_json& json) {
+  std::vector<StepSample> steps;
+  for (const ordered_json& step : json.get_ref<const ordered_json::array_t&>())
+    steps.push_back({step.at(0).get<std::int32_t>(), step.at(1).get<double>()});
+  return steps;
+}
+
+/// Members that scores of older programs lack.
+void parse_new_members(const ordered_json& json, CellScores& scores) {
+  if (json.contains("lives")) scores.lives = parse_lives(json.at("lives"));
+  if (json.contains("steps")) scores.steps = parse_steps(json.at("steps"));
+  if (json.contains("eviction_ms_per_token"))
+    scores.eviction_ms_per_token = json.at("eviction_ms_per_token").get<double>();
+}
+
 }  // namespace
 
 ordered_json cell_scores_json(const CellScores& scores) {
@@ -90,6 +116,9 @@ ordered_json cell_scores_json(const CellScores& scores) {
   json["recomputed_tokens"] = scores.recomputed_tokens;
   json["kept"] = scores.kept;
   json["lives"] = lives_json(scores.lives);
+  json["steps"] = steps_json(scores.steps);
+  if (scores.eviction_ms_per_token.has_value())
+    json["eviction_ms_per_token"] = rounded(*scores.eviction_ms_per_token, kMsSteps);
   json["probes"] = ordered_json::array();
   for (const ProbeScore& probe : scores.probes) json["probes"].push_back(probe_json(probe));
   return json;
@@ -106,7 +135,7 @@ Result<CellScores> parse_cell_scores(const ordered_json& json) {
     json.at("evicted_tokens").get_to(scores.evicted_tokens);
     json.at("recomputed_tokens").get_to(scores.recomputed_tokens);
     json.at("kept").get_to(scores.kept);
-    if (json.contains("lives")) scores.lives = parse_lives(json.at("lives"));
+    parse_new_members(json, scores);
     for (const ordered_json& probe : json.at("probes")) scores.probes.push_back(parse_probe(probe));
     return scores;
   } catch (const ordered_json::exception& error) {

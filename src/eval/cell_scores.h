@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "eval/metrics/decision_metrics.h"
 #include "eval/metrics/recall_scores.h"
 #include "eval/metrics/survival_curve.h"
+#include "eval/step_latency.h"
 
 namespace memdecay {
 
@@ -26,6 +28,9 @@ struct CellScores {
   std::map<std::string, double> kept;  ///< region -> share of its tokens there at the end
   /// region -> ages at which its tokens were let go, or that they reached
   std::map<std::string, std::vector<LifeCount>> lives;
+  std::vector<StepSample> steps;  ///< timed alone, in order of their turns
+  /// Of planning, dropping and demoting, a token of the session; absent in older scores.
+  std::optional<double> eviction_ms_per_token;
   std::vector<ProbeScore> probes;  ///< facts asked for; empty where none were planted
 };
 

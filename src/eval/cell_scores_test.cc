@@ -19,6 +19,8 @@ CellScores some_scores() {
   scores.recomputed_tokens = 3;
   scores.kept = {{"system", 1.0}, {"tool", 0.125}};
   scores.lives["tool"] = {{32, 5, 0}, {64, 1, 7}};
+  scores.steps = {{1, 0.5}, {3, 2.25}};
+  scores.eviction_ms_per_token = 0.125;
   ProbeScore probe;
   probe.kind = "goal";
   probe.region = "decision";
@@ -45,6 +47,10 @@ TEST(CellScores, JsonAndBackIsTheSame) {
   EXPECT_EQ(back.value().kept.at("tool"), 0.125);
   ASSERT_EQ(back.value().lives.at("tool").size(), 2U);
   EXPECT_EQ(back.value().lives.at("tool")[1].censored, 7);
+  ASSERT_EQ(back.value().steps.size(), 2U);
+  EXPECT_EQ(back.value().steps[1].turn, 3);
+  EXPECT_EQ(back.value().steps[1].ms, 2.25);
+  EXPECT_EQ(back.value().eviction_ms_per_token, 0.125);
   ASSERT_EQ(back.value().probes.size(), 1U);
   EXPECT_TRUE(back.value().probes[0].right_full);
   EXPECT_FALSE(back.value().probes[0].right);
@@ -53,7 +59,7 @@ TEST(CellScores, JsonAndBackIsTheSame) {
 
 /// What older programs did not write.
 bool is_new(const std::string& name) {
-  return name == "lives";
+  return name == "lives" || name == "steps" || name == "eviction_ms_per_token";
 }
 
 TEST(CellScores, EveryMemberThatIsMissingOrSomethingElseIsNoticed) {

@@ -54,6 +54,39 @@ nlohmann::ordered_json survival_json(std::span<const CellScores> sessions) {
   return json;
 }
 
+/// What steps cost, by the number of turns before them and over all; nothing where none was timed.
+nlohmann::ordered_json latency_json(std::span<const CellScores> sessions) {
+  std::map<std::int32_t, std::vector<double>> by_turn;
+  std::vector<double> all;
+  for (const CellScores& session : sessions) {
+    for (const StepSample& step : session.steps) {
+      by_turn[step.turn].push_back(step.ms);
+      all.push_back(step.ms);
+    }
+  }
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  if (all.empty()) return json;
+  for (const auto& [turn, ms] : by_turn)
+    json["latency_by_turn_ms"].push_back({turn, quantile_of(ms, 0.5)});
+  json["latency_ms_p50"] = quantile_of(all, 0.5);
+  json["latency_ms_p95"] = quantile_of(all, 0.95);
+  json["latency_ms_p99"] = quantile_of(all, 0.99);
+  return json;
+}
+
+/// Mean over the sessions where it was measured.
+nlohmann::ordered_json eviction_json(std::span<const CellScores> sessions) {
+  double sum = 0;
+  int measured = 0;
+  for (const CellScores& session : sessions) {
+    if (!session.eviction_ms_per_token.has_value()) continue;
+    sum += *session.eviction_ms_per_token;
+    ++measured;
+  }
+  if (measured == 0) return nlohmann::ordered_json::object();
+  return {{"eviction_ms_per_token", sum / measured}};
+}
+
 }  // namespace
 
 nlohmann::ordered_json row_values(std::span<const CellScores> sessions) {
@@ -80,6 +113,8 @@ nlohmann::ordered_json row_values(std::span<const CellScores> sessions) {
   row["sessions"] = sessions.size();
   row["kept"] = mean_kept(sessions);
   row["survival"] = survival_json(sessions);
+  row.update(latency_json(sessions));
+  row.update(eviction_json(sessions));
   row.update(recall_json(probes));
   return row;
 }

@@ -52,6 +52,21 @@ TEST(Evaluation, SurvivalJoinsTheLivesOfAllSessions) {
             (std::vector<std::vector<double>>{{0, 1}, {32, 0.75}, {64, 0.375}, {96, 0.375}}));
 }
 
+TEST(Evaluation, LatencyIsByTurnAndOverAllSteps) {
+  std::vector<CellScores> sessions = {scores(100, 200, 1.0), scores(300, 400, 0.5)};
+  nlohmann::ordered_json row = row_values(sessions);
+  EXPECT_FALSE(row.contains("latency_by_turn_ms") || row.contains("latency_ms_p50"));
+  EXPECT_FALSE(row.contains("eviction_ms_per_token"));
+  sessions[0].steps = {{2, 1.0}, {2, 3.0}, {9, 5.0}};
+  sessions[1].steps = {{2, 9.0}, {5, 4.0}};
+  sessions[1].eviction_ms_per_token = 0.25;
+  row = row_values(sessions);
+  EXPECT_EQ(row["latency_by_turn_ms"], nlohmann::ordered_json::parse("[[2,3.0],[5,4.0],[9,5.0]]"));
+  EXPECT_DOUBLE_EQ(row["latency_ms_p50"].get<double>(), 4.0);
+  EXPECT_DOUBLE_EQ(row["latency_ms_p95"].get<double>(), 8.2);
+  EXPECT_DOUBLE_EQ(row["eviction_ms_per_token"].get<double>(), 0.25);
+}
+
 TEST(Evaluation, ARowTellsWhatWasRecalled) {
   CellScores asked = scores(100, 200, 1.0);
   ProbeScore fact;

@@ -20,6 +20,7 @@ Status Lockstep::keep_or_drop(std::size_t session, const Status& status) {
 
 Status Lockstep::seat(Result<std::unique_ptr<Session>> session) {
   failures_.emplace_back();
+  in_parts_.push_back(false);
   sessions_.push_back(session.ok() ? std::move(session).value() : nullptr);
   return keep_or_drop(sessions_.size() - 1, session.status());
 }
@@ -47,44 +48,57 @@ Result<std::unique_ptr<Lockstep>> Lockstep::fork(std::size_t tokens) const {
     }
     MEMDECAY_RETURN_IF_ERROR(fork->seat(engine_.fork_session(*sessions_[i])));
     Session* const copy = fork->sessions_.back().get();
+    if (copy != nullptr) copy->stand_apart();
     if (copy != nullptr && tokens < copy->tokens().size())
       MEMDECAY_RETURN_IF_ERROR(engine_.truncate(*copy, static_cast<int>(tokens)));
   }
   return fork;
 }
 
-/// Each session by itself, so that those without room are found and fall out. Sessions say the same
-/// alone as together.
-Status Lockstep::extend_alone(std::span<const TokenId> tokens, int first_wanted,
-                              const OnLogits& on_logits) {
-  for (std::size_t i = 0; i < sessions_.size(); ++i) {
-    if (sessions_[i] == nullptr) continue;
-    const auto tell = [&](int position, std::span<const float> logits) {
-      on_logits(i, position, logits);
-    };
-    MEMDECAY_RETURN_IF_ERROR(
-        keep_or_drop(i, engine_.extend(*sessions_[i], tokens, first_wanted, tell)));
+/// One session by itself; where a pass has no room as a whole, from now on in parts.
+Status Lockstep::extend_alone(std::size_t session, std::span<const TokenId> tokens,
+                              int first_wanted, const OnLogits& on_logits) {
+  Session* const one = sessions_[session].get();
+  if (!in_parts_[session]) {
+    const std::size_t before = one->tokens().size();
+    const Status status =
+        engine_.extend_together(std::span(&one, 1), tokens, first_wanted,
+                                [&](std::size_t, int position, std::span<const float> logits) {
+                                  on_logits(session, position, logits);
+                                });
+    if (status.code() != StatusCode::kResourceExhausted) return status;
+    in_parts_[session] = true;
+    tokens = tokens.subspan(one->tokens().size() - before);
   }
-  return Status();
+  const auto tell = [&](int position, std::span<const float> logits) {
+    on_logits(session, position, logits);
+  };
+  return keep_or_drop(session, engine_.extend(*one, tokens, first_wanted, tell));
 }
 
+/// All that can in one pass, the others after them.
 Status Lockstep::extend(std::span<const TokenId> tokens, int first_wanted,
                         const OnLogits& on_logits) {
   std::vector<Session*> together;
   std::vector<std::size_t> numbers;
   for (std::size_t i = 0; i < sessions_.size(); ++i) {
-    if (sessions_[i] == nullptr) continue;
+    if (sessions_[i] == nullptr || in_parts_[i]) continue;
     together.push_back(sessions_[i].get());
     numbers.push_back(i);
   }
-  const std::size_t before = tokens_played();
+  const auto end = static_cast<std::size_t>(tokens_played()) + tokens.size();
   const Status status = engine_.extend_together(
       together, tokens, first_wanted,
       [&](std::size_t session, int position, std::span<const float> logits) {
         on_logits(numbers[session], position, logits);
       });
-  if (status.code() != StatusCode::kResourceExhausted) return status;
-  return extend_alone(tokens.subspan(tokens_played() - before), first_wanted, on_logits);
+  if (!status.ok() && status.code() != StatusCode::kResourceExhausted) return status;
+  for (std::size_t i = 0; i < sessions_.size(); ++i) {
+    if (sessions_[i] == nullptr || sessions_[i]->tokens().size() == end) continue;
+    const std::size_t missing = end - sessions_[i]->tokens().size();
+    MEMDECAY_RETURN_IF_ERROR(extend_alone(i, tokens.last(missing), first_wanted, on_logits));
+  }
+  return Status();
 }
 
 /// Appends tokens; where they are judged, the token behind each is what its logits are asked for.

@@ -5,8 +5,9 @@
 // what differs between them is memory alone. While the assistant's tokens are forced, the logits of
 // every memory stand beside the reference's: streaming, as eviction would happen.
 //
-// A memory that cannot hold what it must falls out: its pages are freed, status() says why, and the
-// others play on as if it had never been there.
+// A memory that has no room for a pass as a whole gets it in parts, by itself. One that cannot hold
+// what it must falls out: its pages are freed, status() says why. The others play on as if it had
+// never been there.
 // One thread, the engine's.
 #pragma once
 
@@ -48,7 +49,8 @@ class Lockstep {
   static Result<std::unique_ptr<Lockstep>> open(Engine& engine,
                                                 std::span<const SessionOptions> memories);
 
-  /// The same memories once more, of their first `tokens` tokens; what it plays is not seen here.
+  /// The same memories once more, of their first `tokens` tokens; what it plays is not seen here,
+  /// and nothing here is tended while it is open.
   /// Memories that find no room for it fall out of the fork.
   Result<std::unique_ptr<Lockstep>> fork(std::size_t tokens) const;
 
@@ -76,13 +78,15 @@ class Lockstep {
   Status keep_or_drop(std::size_t session, const Status& status);
   Status begin_turn(std::size_t tokens);
   Status extend(std::span<const TokenId> tokens, int first_wanted, const OnLogits& on_logits);
-  Status extend_alone(std::span<const TokenId> tokens, int first_wanted, const OnLogits& on_logits);
+  Status extend_alone(std::size_t session, std::span<const TokenId> tokens, int first_wanted,
+                      const OnLogits& on_logits);
   Status play_run(std::span<const TokenId> tokens, TokenId next, bool judged,
                   const OnToken& on_token);
 
   Engine& engine_;
   std::vector<std::unique_ptr<Session>> sessions_;  ///< the reference first; null: fell out
   std::vector<Status> failures_;                    ///< beside them
+  std::vector<bool> in_parts_;                      ///< beside them: no room for whole passes
   std::vector<std::vector<float>> reference_;       ///< logits of a run's tokens
   bool answered_ = false;                           ///< what comes next is another turn
 };

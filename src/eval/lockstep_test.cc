@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 
 #include "core/units.h"
@@ -44,7 +45,9 @@ class LockstepTest : public testing::Test {
     std::set<Position> positions;
     double difference = 0;
   };
-  std::vector<Seen> play(const std::vector<SessionOptions>& memories) {
+  /// `falls_out`: this memory does, and is forked as such.
+  std::vector<Seen> play(const std::vector<SessionOptions>& memories,
+                         std::optional<std::size_t> falls_out = std::nullopt) {
     const auto lockstep = Lockstep::open(*engine_, memories).value();
     std::vector<Seen> seen(memories.size());
     const auto tokens = random_prompt(kTokens, 3);
@@ -60,8 +63,19 @@ class LockstepTest : public testing::Test {
         },
         [] { return Status(); });
     EXPECT_TRUE(status.ok()) << status.message();
-    for (std::size_t i = 0; i < memories.size(); ++i)
+    const auto fork = lockstep->fork(kTokens / 2).value();
+    for (std::size_t i = 0; i < memories.size(); ++i) {
+      EXPECT_EQ(lockstep->status(i).message(), fork->status(i).message());
+      if (i == falls_out) {
+        const std::string own =
+            "the KV budget of " + format_bytes(memories[i].budget_bytes) + " is full";
+        EXPECT_EQ(lockstep->status(i).code(), StatusCode::kResourceExhausted);
+        EXPECT_NE(lockstep->status(i).message().find(own), std::string::npos);
+        continue;
+      }
+      EXPECT_TRUE(lockstep->status(i).ok()) << lockstep->status(i).message();
       EXPECT_EQ(lockstep->session(i).tokens().size(), static_cast<std::size_t>(kTokens));
+    }
     return seen;
   }
   ModelFile file_{"llama", RandomModelShape{}};
@@ -136,56 +150,28 @@ TEST_F(LockstepTest, AForkPlaysOnWithoutTheOriginal) {
                       std::span(tokens).first(half), plain_labels(), std::span(judged_).first(half),
                       {16, 4}, [](const ComparedToken&) {}, [] { return Status(); })
                   .ok());
-  const auto shorter = lockstep->fork(half - 40);
-  ASSERT_TRUE(shorter.ok()) << shorter.status().message();
-  EXPECT_EQ((*shorter)->session(0).tokens().size(), half - 40);
+  EXPECT_EQ(lockstep->fork(half - 40).value()->session(0).tokens().size(), half - 40);
   const std::vector<float> of_fork = play_rest(*lockstep->fork(half).value(), half);
   EXPECT_EQ(lockstep->session(0).tokens().size(), half);
   EXPECT_EQ(play_rest(*lockstep, half), of_fork) << "the fork has left no trace";
 }
 
 TEST_F(LockstepTest, AMemoryThatCannotHoldItsNewestPagesFallsOutAndTheOthersPlayOn) {
-  const SessionOptions small = memory("window", KvForms::kF16, 3);
+  const SessionOptions small = memory("window", KvForms::kF16, 1);
   const std::vector<SessionOptions> memories = {memory("h2o", KvForms::kAuto, 14), small,
                                                 memory("lru", KvForms::kF16, 12)};
-  const auto lockstep = Lockstep::open(*engine_, memories).value();
-  const auto tokens = random_prompt(kTokens, 3);
-  std::vector<double> differences(3);
-  const Status status = lockstep->play(
-      tokens, plain_labels(), judged_, {24, 16},
-      [&](const ComparedToken& token) {
-        for (std::size_t i = 0; i < token.logits.size(); ++i)
-          differences[token.memory] +=
-              std::abs(double{token.logits[i]} - double{token.reference_logits[i]});
-      },
-      [] { return Status(); });
-  ASSERT_TRUE(status.ok()) << status.message();
-  EXPECT_EQ(lockstep->tokens_played(), static_cast<std::size_t>(kTokens));
-  EXPECT_EQ(lockstep->status(1).code(), StatusCode::kResourceExhausted);
-  const std::string own = "the KV budget of " + format_bytes(small.budget_bytes) + " is full";
-  EXPECT_NE(lockstep->status(1).message().find(own), std::string::npos)
-      << lockstep->status(1).message();
-  for (const std::size_t other : {0U, 2U}) {
-    EXPECT_TRUE(lockstep->status(other).ok());
-    EXPECT_EQ(lockstep->session(other).tokens().size(), static_cast<std::size_t>(kTokens));
-  }
-  const auto alone = Lockstep::open(*engine_, std::vector{memories[0], memories[2]}).value();
-  std::vector<double> expected(2);
-  ASSERT_TRUE(alone
-                  ->play(
-                      tokens, plain_labels(), judged_, {24, 16},
-                      [&](const ComparedToken& token) {
-                        for (std::size_t i = 0; i < token.logits.size(); ++i)
-                          expected[token.memory] +=
-                              std::abs(double{token.logits[i]} - double{token.reference_logits[i]});
-                      },
-                      [] { return Status(); })
-                  .ok());
-  EXPECT_EQ(differences[0], expected[0]) << "what fell out has left no trace";
-  EXPECT_EQ(differences[2], expected[1]);
-  const auto fork = lockstep->fork(kTokens / 2).value();
-  EXPECT_EQ(fork->status(1).message(), lockstep->status(1).message());
-  EXPECT_TRUE(fork->status(0).ok());
+  const auto seen = play(memories, /*falls_out=*/1);
+  const auto alone = play({memories[0], memories[2]});
+  EXPECT_EQ(seen[0].difference, alone[0].difference) << "what fell out has left no trace";
+  EXPECT_EQ(seen[2].difference, alone[1].difference);
+}
+
+TEST_F(LockstepTest, WhoHasNoRoomForAWholePassGetsItInPartsAndTheOthersDoNot) {
+  const std::vector<SessionOptions> memories = {memory("h2o", KvForms::kAuto, 14),
+                                                memory("window", KvForms::kF16, 4)};
+  const auto seen = play(memories);
+  EXPECT_EQ(seen[0].positions, seen[1].positions);
+  EXPECT_EQ(seen[0].difference, play({memories[0]})[0].difference);
 }
 
 TEST_F(LockstepTest, WhatTheReferenceCannotHoldEndsThePlay) {

@@ -10,6 +10,7 @@
 #include "eval/read_session.h"
 #include "eval/recall_eval.h"
 #include "eval/region_fates.h"
+#include "eval/step_latency.h"
 
 namespace memdecay {
 namespace {
@@ -68,15 +69,16 @@ Result<std::vector<SessionOptions>> make_memories(const Engine& engine, const Re
 /// What is measured after each pass, and the one eviction after the fact.
 class PassWatch {
  public:
-  PassWatch(const Engine& engine, Lockstep& lockstep, const ReadSession& read,
+  PassWatch(Engine& engine, Lockstep& lockstep, const ReadSession& read,
             std::span<const SessionOptions> memories, std::span<CellScores> scores,
-            std::size_t shrink_from)
+            std::size_t shrink_from, std::vector<TurnEnd> timed)
       : engine_(engine),
         lockstep_(lockstep),
         memories_(memories),
         scores_(scores),
         shrink_from_(shrink_from),
         scoring_(shrink_from == 0),
+        timed_(std::move(timed)),
         ages_(memories.size(), DropAges(read.regions)),
         evicted_pages_(memories.size()) {}
 
@@ -100,7 +102,7 @@ class PassWatch {
       scores_[i].mean_bytes += static_cast<double>(bytes);
       scores_[i].peak_bytes = std::max(scores_[i].peak_bytes, bytes);
     }
-    return Status();
+    return time_turn();
   }
   std::map<std::string, std::vector<LifeCount>> lives(std::size_t memory) const {
     return ages_[memory].lives(static_cast<Position>(held()));
@@ -118,6 +120,19 @@ class PassWatch {
     return Status();
   }
 
+  /// Where a turn ends that is to be timed: what a step costs each memory then.
+  Status time_turn() {
+    if (next_timed_ == timed_.size() || held() < timed_[next_timed_].tokens) return Status();
+    const std::int32_t turn = timed_[next_timed_++].turn;
+    for (std::size_t i = 0; i < scores_.size(); ++i) {
+      if (!lockstep_.status(i).ok()) continue;
+      MEMDECAY_ASSIGN_OR_RETURN(const std::vector<StepSample> steps,
+                                time_steps(engine_, lockstep_.session(i), turn));
+      scores_[i].steps.insert(scores_[i].steps.end(), steps.begin(), steps.end());
+    }
+    return Status();
+  }
+
   void note_drops(std::size_t memory) {
     const Session& session = lockstep_.session(memory);
     if (session.memory() == nullptr) return;
@@ -127,12 +142,14 @@ class PassWatch {
     ages_[memory].look(engine_.held_tokens(session), static_cast<Position>(held()));
   }
 
-  const Engine& engine_;
+  Engine& engine_;
   Lockstep& lockstep_;
   std::span<const SessionOptions> memories_;
   std::span<CellScores> scores_;
   std::size_t shrink_from_;
   bool scoring_;
+  std::vector<TurnEnd> timed_;
+  std::size_t next_timed_ = 0;
   std::vector<DropAges> ages_;               ///< [memories]
   std::vector<std::int64_t> evicted_pages_;  ///< [memories], when they were last looked at
   std::size_t shrunk_at_ = 0;
@@ -150,7 +167,9 @@ Status evaluate_group(Engine& engine, const ReadSession& read, std::span<const M
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Lockstep> lockstep,
                             Lockstep::open(engine, memories));
   std::vector<CellScores> scores(cells.size());
-  PassWatch watch(engine, *lockstep, read, memories, scores, first_scored(tokens, options));
+  PassWatch watch(engine, *lockstep, read, memories, scores, first_scored(tokens, options),
+                  spread_turn_ends(read.judged, first_scored(tokens, options),
+                                   static_cast<std::size_t>(options.timed_turns)));
   std::vector<DecisionMetrics> metrics(cells.size());
   for (const ActionPiece& piece : read.pieces) {
     const TokenSpan span = tokens_of_bytes(piece.bytes, read.prompt.token_ends);
@@ -183,6 +202,8 @@ Status evaluate_group(Engine& engine, const ReadSession& read, std::span<const M
     if (session.memory() != nullptr) {
       scores[i].evicted_tokens = session.memory()->evicted_tokens();
       scores[i].recomputed_tokens = session.memory()->recomputed_tokens();
+      scores[i].eviction_ms_per_token =
+          1000 * session.memory()->eviction_seconds() / static_cast<double>(tokens);
     }
     results[i] = std::move(scores[i]);
   }

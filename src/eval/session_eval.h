@@ -3,9 +3,10 @@
 // The session is rendered once, its tokens are played in lockstep (lockstep.h) through a full cache
 // and a few cells at a time, and every assistant token is scored against the full cache
 // (decision_metrics.h): streaming or after the fact, with the labels of the rules, or those noised.
-// Facts are asked for in a play of their own (recall_eval.h). One thread, the engine's. Cost: one
-// pass over the session a group of cells; with an oracle among them one more, in small steps; as
-// much again where facts are asked for.
+// Facts are asked for in a play of their own (recall_eval.h). What a step costs is timed on forks
+// (step_latency.h) behind some of the assistant's turns. One thread, the engine's. Cost: one pass
+// over the session a group of cells, and a few steps for each cell and timed turn; with an oracle
+// among them one more pass, in small steps; as much again where facts are asked for.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,7 @@ struct SessionEvalOptions {
   bool after_the_fact = false;
   /// Also plays a copy of the session that has facts planted in it, and asks for them.
   bool asks_for_facts = false;
+  int timed_turns = 12;  ///< at most, evenly spread
   std::uint64_t seed = 1;
 };
 

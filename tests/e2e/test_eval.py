@@ -38,6 +38,10 @@ def test_every_cell_has_a_row_with_intervals(measured):
         for name in METRICS + RECALL:
             assert set(row[name]) == {"value", "low", "high", "n"}, name
         assert row["mean_kl"]["n"] > 0 and row["sessions"] == 1
+        turns = [turn for turn, ms in row["latency_by_turn_ms"] if ms > 0]
+        assert turns == sorted(set(turns)) and 4 <= len(turns) <= 12
+        assert 0 < row["latency_ms_p50"] <= row["latency_ms_p95"] <= row["latency_ms_p99"]
+    assert rows["window", "fp16", "85%"]["eviction_ms_per_token"] > 0
     assert "memdecay" in ended.out and "left" in ended.err
     assert "<svg" in (out / "report.html").read_text()
     assert sorted(path.name for path in out.iterdir()) == ["report.html", "results.json", "scores.jsonl"], "nothing half written"

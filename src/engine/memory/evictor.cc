@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/steady_clock.h"
 #include "quant/kv_page_codec.h"
 
 namespace memdecay {
@@ -20,6 +21,19 @@ constexpr std::uint64_t kSmallestShare = 8;
 constexpr double kFullEnough = 0.975;
 /// In a session of one fixed form, the last pages from a small one among so many on wait for it.
 constexpr std::size_t kWaitingPages = 4;
+
+/// Counts the time of a scope as a memory's.
+class EvictionTime {
+ public:
+  explicit EvictionTime(SessionMemory& memory) : memory_(memory), begin_(steady_seconds()) {}
+  ~EvictionTime() { memory_.add_eviction_seconds(steady_seconds() - begin_); }
+  EvictionTime(const EvictionTime&) = delete;
+  EvictionTime& operator=(const EvictionTime&) = delete;
+
+ private:
+  SessionMemory& memory_;
+  double begin_;
+};
 
 bool alike(const PageMeta& a, const PageMeta& b) {
   return a.region == b.region && a.tool_core == b.tool_core && a.item == b.item;
@@ -113,6 +127,7 @@ Evictor::Demotion Evictor::demote(const Seat& seat, Position first_position, KvF
 
 EvictionPlan Evictor::make_plan(const Seat& seat, const PlanRequest& request,
                                 Sharing sharing) const {
+  const EvictionTime time(*seat.memory);
   if (request.may_demote && seat.memory->options().demotes) {
     const std::vector<PageHandle>& pages = seat.sequence->table(group_).pages();
     const bool may_copy =
@@ -124,6 +139,7 @@ EvictionPlan Evictor::make_plan(const Seat& seat, const PlanRequest& request,
 }
 
 void Evictor::carry_out(const Seat& seat, const EvictionPlan& plan, Sharing sharing) {
+  const EvictionTime time(*seat.memory);
   positions_.clear();
   for (const PlanAction& action : plan.actions)
     if (action.drop) positions_.push_back(seat.memory->page(action.page).first_position);
@@ -230,7 +246,7 @@ void Evictor::drop_tokens(const Seat& seat, std::int64_t tokens) {
     const double left = static_cast<double>(memory.tracked_bytes()) * (1.0 - std::min(1.0, share));
     const std::int64_t before = memory.evicted_tokens();
     request.budget_bytes = static_cast<std::uint64_t>(left);
-    carry_out(seat, memory.plan(request));
+    carry_out(seat, make_plan(seat, request, Sharing::kLeave));
     if (memory.evicted_tokens() == before) return;  // the rest is protected
   }
 }
@@ -349,6 +365,7 @@ std::size_t Evictor::pack(const Seat& seat, std::size_t most_pages) {
 void Evictor::convert_sealed(const Seat& seat) {
   const std::optional<KvFormat> form = seat.memory->options().fixed_form;
   if (!form.has_value()) return;
+  const EvictionTime time(*seat.memory);
   const SessionMemoryOptions& options = seat.memory->options();
   const auto& pages = seat.memory->pages();
   std::size_t end = pages.size();

@@ -57,6 +57,7 @@ SessionMemory SessionMemory::fork() const {
   copy.evicted_tokens_ = evicted_tokens_;
   copy.evicted_pages_ = evicted_pages_;
   copy.recomputed_tokens_ = recomputed_tokens_;
+  copy.eviction_seconds_ = eviction_seconds_;
   return copy;
 }
 

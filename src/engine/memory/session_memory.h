@@ -135,6 +135,9 @@ class SessionMemory {
   void recomputed(int tokens) { recomputed_tokens_ += tokens; }
   /// Tokens computed twice, ever.
   std::int64_t recomputed_tokens() const { return recomputed_tokens_; }
+  /// Wall time that planning, dropping and demoting took, ever.
+  double eviction_seconds() const { return eviction_seconds_; }
+  void add_eviction_seconds(double seconds) { eviction_seconds_ += seconds; }
 
   SessionMemory(SessionMemory&&) = default;
   /// The same memory over the same pages, for a fork: it knows what this one was told of them.
@@ -170,6 +173,7 @@ class SessionMemory {
   std::int64_t evicted_pages_ = 0;
   std::size_t settled_pages_ = 0;  // no packing of so many pages is worth it
   std::int64_t recomputed_tokens_ = 0;
+  double eviction_seconds_ = 0;
   std::vector<PageEvidence> batch_;  // of observe(): no allocation while tokens stream
 };
 

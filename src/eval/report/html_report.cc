@@ -83,19 +83,6 @@ SvgPlot against_bytes(const Group& group, const std::string& metric, const std::
   return plot;
 }
 
-SvgPlot latency_plot(const Group& group) {
-  SvgPlot plot{"Latency against turn", {"turn", false}, {"ms per token", false}, {}};
-  for (const ordered_json* row : group) {
-    const auto found = row->find("latency_by_turn_ms");
-    if (found == row->end() || !found->is_array()) continue;
-    PlotSeries series{series_name(key_of_row(*row), true), {}};
-    for (std::size_t turn = 0; turn < found->size(); ++turn)
-      series.points.push_back({static_cast<double>(turn + 1), number_of((*found)[turn])});
-    plot.series.push_back(std::move(series));
-  }
-  return plot;
-}
-
 /// [[x, y], ...]; what is not a pair is left out.
 std::vector<PlotPoint> points_of(const ordered_json& pairs) {
   std::vector<PlotPoint> points;
@@ -105,6 +92,16 @@ std::vector<PlotPoint> points_of(const ordered_json& pairs) {
       points.push_back({number_of(pair[0]), number_of(pair[1])});
   }
   return points;
+}
+
+SvgPlot latency_plot(const Group& group) {
+  SvgPlot plot{"Latency against turn", {"turn", false}, {"ms per token", false}, {}};
+  for (const ordered_json* row : group) {
+    const auto found = row->find("latency_by_turn_ms");
+    if (found == row->end()) continue;
+    plot.series.push_back({series_name(key_of_row(*row), true), points_of(*found)});
+  }
+  return plot;
 }
 
 SvgPlot survival_plot(const ordered_json& row) {

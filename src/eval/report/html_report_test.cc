@@ -57,7 +57,7 @@ ordered_json results() {
                       {"kv_bytes", metric(budget * 1e6)},
                       {"mean_kl", metric(0.125 / budget)},
                       {"value_match", metric(0.5 + 0.1 * budget)},
-                      {"latency_by_turn_ms", {1.5, 2.5, 3.0 * budget}},
+                      {"latency_by_turn_ms", {{1, 1.5}, {2, 2.5}, {5, 3.0 * budget}}},
                       {"survival", {{"tool", {{1, 1.0}, {100, 0.5}}}}},
                       {"kept", {{"system", 1.0}, {"ordinary", metric(0.25)}}},
                       {"refused", budget == 3}});
