@@ -81,9 +81,11 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
 
 void add_stable_prefix_flag(CLI::App& command, std::string& rule) {
   command
-      .add_option("--stable-prefix", rule,
-                  "times, dates and ids in system messages: off leaves them; normalise writes "
-                  "[time] and [id]; move puts their lines at the message's end")
+      .add_option(
+          "--stable-prefix", rule,
+          "times, dates and ids in system messages: off leaves them; normalise writes "
+          "[time] and [id]; move puts their lines at the message's end, or with tools before the "
+          "first user text")
       ->check(CLI::IsMember({"off", "normalise", "move"}))
       ->capture_default_str();
 }

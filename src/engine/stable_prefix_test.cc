@@ -20,6 +20,26 @@ TEST(StablePrefix, TimesDatesAndIdentifiersHaveStandIns) {
     EXPECT_EQ(normalised(text), text);
 }
 
+TEST(StablePrefix, DatesWithTheMonthsNameHaveOneStandIn) {
+  const auto normalised = [](std::string_view text) {
+    return stable_text(text, StablePrefix::kNormalise);
+  };
+  for (const std::string date :
+       {"November 30, 2026", "30 November 2026", "Mon, 30 Nov 2026", "Monday, November 30th, 2026",
+        "Nov. 30, 2026", "NOV 30", "30th of November", "November 2026", "30-Nov-2026", "May 5",
+        "Sunday 1st May", "Sept 3 2026", "1/Dec/2026"}) {
+    EXPECT_EQ(normalised("Today is " + date + "."), "Today is [time].");
+    EXPECT_EQ(normalised(date), "[time]");
+    EXPECT_EQ(normalised("<" + date + ">\nx"), "<[time]>\nx");
+  }
+  EXPECT_EQ(normalised("Mon, 30 Nov 2026 10:46:00 GMT"), "[time] [time] GMT");
+  for (const std::string text :
+       {"May I march 3 miles, may 5 come?", "On Monday we close.", "In March.", "30 days",
+        "Mon, 30 days", "Marching 30", "30 Novembers", "March", "Nov 30x", "Nov 333",
+        "the 3 of them", "Decade 30", "30", "", "Mon", "Mon, Nov"})
+    EXPECT_EQ(normalised(text), text);
+}
+
 TEST(StablePrefix, LinesThatChangeMoveBehindThoseThatDoNot) {
   const auto moved = [](std::string_view text) { return stable_text(text, StablePrefix::kMove); };
   EXPECT_EQ(moved("The time is 12:34.\nYou are an agent.\nRequest req_8f3a2b1c9d\nBe brief."),
@@ -44,22 +64,58 @@ TEST(StablePrefix, OnceIsEnough) {
 }
 
 TEST(StablePrefix, OnlySystemMessagesChange) {
-  auto messages = nlohmann::ordered_json::parse(R"([
+  nlohmann::ordered_json conversation;
+  conversation["messages"] = nlohmann::ordered_json::parse(R"([
     {"role": "system", "content": "It is 12:34."},
     {"role": "developer", "content": [{"type": "text", "text": "On 2026-11-30."}, {"type": "image"}]},
     {"role": "user", "content": "Wake me at 12:34."},
     {"role": "system"}, {"content": "12:34"}, "12:34", 7])");
-  auto expected = messages;
-  expected[0]["content"] = "It is [time].";
-  expected[1]["content"][0]["text"] = "On [time].";
-  auto off = messages;
+  auto expected = conversation;
+  expected["messages"][0]["content"] = "It is [time].";
+  expected["messages"][1]["content"][0]["text"] = "On [time].";
+  auto off = conversation;
   make_prefix_stable(off, StablePrefix::kOff);
-  EXPECT_EQ(off, messages);
-  make_prefix_stable(messages, StablePrefix::kNormalise);
-  EXPECT_EQ(messages, expected);
-  nlohmann::ordered_json none = {{"messages", 3}};
-  make_prefix_stable(none, StablePrefix::kMove);
-  EXPECT_EQ(none.dump(), "{\"messages\":3}");
+  EXPECT_EQ(off, conversation);
+  make_prefix_stable(conversation, StablePrefix::kNormalise);
+  EXPECT_EQ(conversation, expected);
+  for (const char* text : {R"({"messages":3})", "[]", "7", R"({"tools":[1]})"}) {
+    auto none = nlohmann::ordered_json::parse(text);
+    make_prefix_stable(none, StablePrefix::kMove);
+    EXPECT_EQ(none.dump(), text);
+  }
+}
+
+TEST(StablePrefix, BeforeToolsLinesMoveIntoTheFirstUserMessage) {
+  const auto moved = [](nlohmann::ordered_json messages, bool tools) {
+    nlohmann::ordered_json conversation = {{"messages", std::move(messages)}};
+    if (tools) conversation["tools"] = {{{"type", "function"}}};
+    make_prefix_stable(conversation, StablePrefix::kMove);
+    const auto once = conversation;
+    make_prefix_stable(conversation, StablePrefix::kMove);
+    EXPECT_EQ(conversation, once) << "once is enough";
+    return once["messages"];
+  };
+  const auto messages = nlohmann::ordered_json::parse(R"([
+    {"role": "system", "content": "Now: 12:34\nBe brief."},
+    {"role": "developer", "content": [{"type": "text", "text": "It is May 5."}, {"type": "image"}]},
+    {"role": "user", "content": "Hello"},
+    {"role": "system", "content": "12:40\nGo on."},
+    {"role": "user", "content": "Bye"}])");
+  auto expected = messages;
+  expected[0]["content"] = "Be brief.\nNow: 12:34";
+  expected[3]["content"] = "Go on.\n12:40";
+  EXPECT_EQ(moved(messages, false), expected);
+  expected[0]["content"] = "Be brief.";
+  expected[1]["content"][0]["text"] = "";
+  expected[2]["content"] = "Now: 12:34\nIt is May 5.\nHello";
+  EXPECT_EQ(moved(messages, true), expected);
+  const auto parts = nlohmann::ordered_json::parse(R"([
+    {"role": "system", "content": "12:34"},
+    {"role": "user", "content": [{"type": "text", "text": "Hello"}]}])");
+  EXPECT_EQ(moved(parts, true)[1]["content"][0]["text"], "12:34\n");
+  const auto unasked =
+      nlohmann::ordered_json::parse(R"([{"role": "system", "content": "12:34\nBe brief."}])");
+  EXPECT_EQ(moved(unasked, true)[0]["content"], "Be brief.\n12:34");
 }
 
 TEST(StablePrefix, NamesAreChecked) {

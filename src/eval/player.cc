@@ -39,7 +39,7 @@ Result<std::unique_ptr<Player>> Player::open(Engine& engine, nlohmann::ordered_j
   for (std::size_t i = 0; i < messages.size(); ++i)
     if (messages[i].at("role") == "assistant") player->answers_.push_back(i);
   if (messages.back().at("role") != "assistant") player->answers_.push_back(messages.size());
-  make_prefix_stable(conversation["messages"], options.stable_prefix);
+  make_prefix_stable(conversation, options.stable_prefix);
   player->conversation_ = std::move(conversation);
   SessionOptions session;
   if (options.shrink_to_bytes > 0) {

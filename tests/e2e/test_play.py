@@ -177,6 +177,26 @@ def test_tool_calls_are_read_however_clients_write_them(tmp_path, model):
     assert "get_order" in plays[0][0][2] and "17" in plays[0][0][2] and plays[0][0][1] > 10
 
 
+@pytest.mark.model("qwen-0.5b")
+def test_a_date_does_not_hide_tools_that_the_template_writes_behind_it(tmp_path):
+    tools = [{"type": "function", "function": {"name": f"find_{what}", "description": f"Finds a {what} by its number and tells all about it.",
+                                               "parameters": {"type": "object", "properties": {"number": {"type": "integer"}}}}}
+             for what in ("order", "parcel", "customer", "invoice")]
+    files = []
+    for day in ("November 30, 2026", "1 December 2026"):
+        files.append(tmp_path / f"{day}.json")
+        files[-1].write_text(json.dumps({"tools": tools, "messages": [
+            {"role": "system", "content": f"Today is {day}.\nYou are a clerk."}, {"role": "user", "content": "Hello"},
+            {"role": "assistant", "content": "Hello."}]}))
+
+    def cached(rule):
+        out = succeeds("play", "-m", "qwen-0.5b", "-t", 1, "--json", "--recorded", "--stable-prefix", rule, "--messages", *files)
+        return [json.loads(line)["cached_tokens"] for line in out.splitlines()]
+
+    assert cached("off")[1] < 20
+    assert cached("move")[1] > 200 and cached("normalise")[1] > 200
+
+
 @pytest.mark.parametrize(("form", "share"), [("int8", 0.5625), ("k8v4", 0.4375), ("int4", 0.3125)])
 def test_a_fixed_form_takes_fewer_bytes(file, form, share):
     def growth(turns):  # what the later turns' pages take: the room held for demotions is there from the start
