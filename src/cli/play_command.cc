@@ -21,6 +21,7 @@ struct PlayFlags {
   std::vector<std::string> messages;  ///< files
   bool recorded = false;
   int generate_tokens = 0;
+  std::vector<std::string> cache_salts;  ///< one for all files, or one a file
   std::string stable_prefix = "off";
   bool json = false;
   bool kept = false;
@@ -124,6 +125,8 @@ Status play(const PlayFlags& flags) {
                 "generated", "evicted", "live bytes", "peak bytes", "ms/token");
   }
   for (std::size_t i = 0; i < conversations.size(); ++i) {
+    if (!flags.cache_salts.empty())
+      options.cache_salt = flags.cache_salts[flags.cache_salts.size() == 1 ? 0 : i];
     MEMDECAY_RETURN_IF_ERROR(
         play_one(flags, options, std::move(conversations[i]), flags.messages[i], *engine));
   }
@@ -151,6 +154,11 @@ void add_play_command(CLI::App& program, int& status) {
                    "--recorded only the answer to a question at the end (else of 128 tokens)")
       ->check(whole_number(1, 1 << 24));
   add_stable_prefix_flag(*command, flags->stable_prefix);
+  command
+      ->add_option("--cache-salt", flags->cache_salts,
+                   "whose prefixes conversations share: those with the same salt, and no others; "
+                   "one for all, or one for each file of --messages")
+      ->type_name("SALT");
   command->add_flag("--json", flags->json, "one JSON line a turn instead of a table");
   command->add_flag("--kept", flags->kept,
                     "in JSON: the runs [first, end) of tokens that are held at the turn's end, "
@@ -174,6 +182,8 @@ void add_play_command(CLI::App& program, int& status) {
       throw CLI::RequiredError("--recorded or --generate");
     if (flags->eviction == "after" && !flags->engine.has_budget())
       throw CLI::RequiredError("--kv-budget with --eviction after");
+    if (flags->cache_salts.size() > 1 && flags->cache_salts.size() != flags->messages.size())
+      throw CLI::ValidationError("--cache-salt", "takes one salt for all, or one for each file");
     status = report(play(*flags));
   });
 }

@@ -42,6 +42,7 @@ Result<std::unique_ptr<Player>> Player::open(Engine& engine, nlohmann::ordered_j
   make_prefix_stable(conversation, options.stable_prefix);
   player->conversation_ = std::move(conversation);
   SessionOptions session;
+  session.cache_salt = options.cache_salt;
   if (options.shrink_to_bytes > 0) {
     session.budget_bytes = options.shrink_to_bytes;
     session.evicts_when_asked = true;

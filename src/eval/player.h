@@ -28,6 +28,7 @@ struct PlayOptions {
   int generate_tokens = 128;  ///< most of an answer that the model writes itself
   SamplingOptions sampling;
   StablePrefix stable_prefix = StablePrefix::kOff;  ///< of the system messages
+  std::string cache_salt;                           ///< whose prefixes it shares (SessionOptions)
   /// Nothing is evicted while turns are played, and at the end the session shrinks to this once:
   /// eviction after the fact. 0: as the engine's budget asks, while they are played.
   std::uint64_t shrink_to_bytes = 0;

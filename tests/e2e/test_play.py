@@ -177,6 +177,19 @@ def test_tool_calls_are_read_however_clients_write_them(tmp_path, model):
     assert "get_order" in plays[0][0][2] and "17" in plays[0][0][2] and plays[0][0][1] > 10
 
 
+def test_conversations_with_other_salts_share_no_prefixes(file):
+    def firsts(*salts):
+        out = succeeds("play", "-m", "smollm2", "-t", 1, "--messages", *[file] * 3, "--json", "--recorded", *(("--cache-salt", *salts) if salts else ()))
+        return [turn for turn in map(json.loads, out.splitlines()) if turn["turn"] == 1]
+
+    for salts in ((), ("a",)):
+        assert [turn["cached_tokens"] > 0 for turn in firsts(*salts)] == [False, True, True]
+    turns = firsts("a", "b", "a")
+    assert [turn["cached_tokens"] > 0 for turn in turns] == [False, False, True]
+    assert "salt" in turns[1]["miss"]
+    assert "one for each file" in misused("play", "-m", "smollm2", "--messages", file, "--recorded", "--cache-salt", "a", "b")
+
+
 @pytest.mark.model("qwen-0.5b")
 def test_a_date_does_not_hide_tools_that_the_template_writes_behind_it(tmp_path):
     tools = [{"type": "function", "function": {"name": f"find_{what}", "description": f"Finds a {what} by its number and tells all about it.",
