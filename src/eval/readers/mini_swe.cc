@@ -2,6 +2,7 @@
 // goes on where the one before it ended.
 //
 // What a call's input adds is the tool's result for the call before; outputs are the agent's turns.
+// A run whose input does not go on (its agent compacted the history) is left out with a note.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -20,7 +21,7 @@ bool recognise(const ordered_json& record) {
 }
 
 struct LlmCall {
-  std::int64_t timestamp = 0;
+  double timestamp = 0;
   std::size_t record = 0;
   std::string input;
   std::string output;
@@ -36,6 +37,15 @@ std::string_view goal_of(std::string_view input) {
   return end == std::string_view::npos ? input : input.substr(0, end);
 }
 
+/// Seconds or any other unit, with or without a fraction.
+Result<double> timestamp_of(const ordered_json& record, const std::string& place) {
+  const ordered_json& time = record.at("timestamp");
+  if (time.is_number()) return time.get<double>();
+  MEMDECAY_ASSIGN_OR_RETURN(const std::int64_t whole, number_member(record, "timestamp", place));
+  return static_cast<double>(whole);
+}
+
+/// kUnsupported for a run whose history was compacted.
 Result<Trajectory> read_session(std::vector<LlmCall>& calls) {
   std::sort(calls.begin(), calls.end(), [](const LlmCall& a, const LlmCall& b) {
     return std::pair(a.timestamp, a.record) < std::pair(b.timestamp, b.record);
@@ -48,7 +58,7 @@ Result<Trajectory> read_session(std::vector<LlmCall>& calls) {
   std::string_view before;
   for (const LlmCall& call : calls) {
     if (!std::string_view(call.input).starts_with(before)) {
-      return make_status(StatusCode::kCorrupt,
+      return make_status(StatusCode::kUnsupported,
                          "{}: the input does not go on where the call before it ended", call.place);
     }
     const std::string_view added =
@@ -68,14 +78,20 @@ Status read(const RunDocument& document, RunContents& contents) {
     LlmCall call;
     call.place = document.places[i];
     call.record = i;
-    MEMDECAY_ASSIGN_OR_RETURN(call.timestamp, number_member(record, "timestamp", call.place));
+    if (!record.is_object() || !record.contains("timestamp"))
+      return make_status(StatusCode::kCorrupt, "{}: \"timestamp\" is missing", call.place);
+    MEMDECAY_ASSIGN_OR_RETURN(call.timestamp, timestamp_of(record, call.place));
     MEMDECAY_ASSIGN_OR_RETURN(call.input, text_member(record, "input", call.place));
     MEMDECAY_ASSIGN_OR_RETURN(call.output, text_member(record, "output", call.place));
     sessions[label_member(record, "session_id")].push_back(std::move(call));
   }
   for (auto& [session, calls] : sessions) {
-    MEMDECAY_ASSIGN_OR_RETURN(Trajectory trajectory, read_session(calls));
-    contents.trajectories.push_back(std::move(trajectory));
+    Result<Trajectory> trajectory = read_session(calls);
+    if (trajectory.ok()) {
+      contents.trajectories.push_back(std::move(trajectory).value());
+    } else {
+      contents.notes.push_back(trajectory.status().message() + "; the run was left out");
+    }
   }
   return Status();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <map>
 
 #include "eval/readers/chat_messages.h"
@@ -79,19 +80,34 @@ Result<std::vector<FoundFile>> files_of(std::span<const std::string> paths) {
   return files;
 }
 
+/// A file of a folder that holds no run, or a damaged one, is noted; all else is a failure.
+Status leave_out(const FoundFile& file, const Status& status, RunContents& contents) {
+  const bool readable =
+      status.code() == StatusCode::kUnsupported || status.code() == StatusCode::kCorrupt;
+  if (file.named || !readable) return status;
+  contents.notes.push_back(status.message() + "; left out");
+  return Status();
+}
+
+template <typename T>
+void append(std::vector<T> more, std::vector<T>& all) {
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
 Status read_file(const FoundFile& file, RunContents& contents) {
   Result<std::string> text = read_run_text(file.path);
-  if (!text.ok()) return text.status();
+  if (!text.ok()) return leave_out(file, text.status(), contents);
   if (!file.named && !looks_like_json(*text)) {
     contents.notes.push_back(file.path + " is no JSON and was left out");
     return Status();
   }
-  Status status = read_run_text_into(*text, file.path, contents);
-  if (!file.named && status.code() == StatusCode::kUnsupported) {
-    contents.notes.push_back(status.message() + "; left out");
-    return Status();
-  }
-  return status;
+  RunContents of_file;
+  const Status status = read_run_text_into(*text, file.path, of_file);
+  if (!status.ok()) return leave_out(file, status, contents);
+  append(std::move(of_file.trajectories), contents.trajectories);
+  append(std::move(of_file.questions), contents.questions);
+  append(std::move(of_file.notes), contents.notes);
+  return Status();
 }
 
 /// Where a stretch with cut ends ("...my counter is 38 square feet.") stands, or npos.

@@ -1,8 +1,8 @@
 // Reads recorded runs: files or folders in, trajectories out, whatever their upstream format.
 //
 // Formats are told apart by content (run_format.h). A named file must be readable; below a named
-// folder, files that hold no runs (licences, traces without text) are left out with a note, but a
-// damaged run is a failure there too. Files are read in order of their paths, so that the same
+// folder, files that hold no runs (licences, traces without text) or damaged ones are left out as a
+// whole, with a note. Files are read in order of their paths, so that the same
 // folder gives the same list everywhere. Cost: all runs in memory.
 #pragma once
 

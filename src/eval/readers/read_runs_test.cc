@@ -121,6 +121,30 @@ TEST(ReadRuns, CallsWithGrowingInputsBecomeOneConversation) {
   EXPECT_EQ(contents.trajectories[1].source, "runs.json, line 4");
 }
 
+TEST(ReadRuns, SweAgentTasksThatAreListsOfPartsAreTold) {
+  const auto run = [](const char* issue) {
+    return ordered_json{
+        {"history", {{{"role", "user"}, {"content", {{{"type", "text"}, {"text", issue}}}}}}}};
+  };
+  const RunContents contents =
+      read_ok(ordered_json({run("ISSUE: it leaks"), run("ISSUE: it crashes")}).dump());
+  ASSERT_EQ(contents.trajectories.size(), 2U);
+  EXPECT_NE(contents.trajectories[0].task, contents.trajectories[1].task);
+}
+
+TEST(ReadRuns, TimesMayHaveFractionsAndCompactedHistoriesAreLeftOut) {
+  const RunContents contents = read_ok(
+      R"({"timestamp": 1.75, "input": "fix\n\nfound", "output": "b", "session_id": "a"}
+{"timestamp": 1.5, "input": "fix", "output": "a", "session_id": "a"}
+{"timestamp": 1, "input": "ab", "output": "", "session_id": "c"}
+{"timestamp": 2, "input": "ba", "output": "", "session_id": "c"})");
+  ASSERT_EQ(contents.trajectories.size(), 1U);
+  EXPECT_EQ(contents.trajectories[0].messages()[1].at("content"), "a");
+  EXPECT_EQ(contents.notes,
+            std::vector<std::string>{"runs.json, line 4: the input does not go on where the call "
+                                     "before it ended; the run was left out"});
+}
+
 TEST(ReadRuns, QuestionsFindTheConversationThatHoldsTheirSource) {
   RunContents contents;
   const auto add = [&](const char* text) {
@@ -173,9 +197,6 @@ TEST(ReadRuns, DamageIsNamedWithItsPlace) {
   EXPECT_EQ(
       failure(R"([{"traj": [{"role": "assistant", "tool_calls": [{"function": {"name": 1}}]}]}])"),
       "runs.json, element 1, message 1, tool call 1: \"name\" is no text");
-  EXPECT_EQ(failure("{\"timestamp\": 1, \"input\": \"ab\", \"output\": \"\"}\n"
-                    "{\"timestamp\": 2, \"input\": \"ba\", \"output\": \"\"}"),
-            "runs.json, line 2: the input does not go on where the call before it ended");
   EXPECT_EQ(failure("{\"timestamp\": 1, \"input\": \"ab\", \"output\": \"\"}\n{\"time"),
             "runs.json, line 2: the text ends in the middle of a JSON value");
   EXPECT_EQ(failure(std::string(200, '[')), "runs.json: values nest deeper than 128 levels");
@@ -212,12 +233,21 @@ TEST_F(RunFolder, FoldersAreReadInOrderAndLeaveOutWhatIsNoRun) {
   EXPECT_EQ(contents->notes.size(), 2U);
 }
 
-TEST_F(RunFolder, ADamagedRunInAFolderIsAFailureAndANamedFileMustBeARun) {
-  put("b.json", R"({"messages": [)");
-  std::vector<std::string> paths = {folder_};
-  EXPECT_EQ(read_runs(paths).status().message(),
-            folder_ + "/b.json: the text ends in the middle of a JSON value");
+TEST_F(RunFolder, ADamagedRunInAFolderIsNotedAndANamedFileMustBeARun) {
+  put("a.json", R"({"messages": [{"role": "user", "content": "a"}]})");
+  // Its first record is whole, the second is not.
+  put("b.json", R"([{"messages": [{"role": "user", "content": "b"}]}, {"messages": 5}])");
+  put("half.json", R"({"messages": [{"role": "user", )");
+  put("README.md", "[runs](https://example.org): what they are");
   put("LICENSE", "MIT");
+  std::vector<std::string> paths = {folder_};
+  const Result<RunContents> contents = read_runs(paths);
+  ASSERT_TRUE(contents.ok()) << contents.status().message();
+  EXPECT_EQ(contents->trajectories.size(), 1U);
+  EXPECT_EQ(contents->notes.size(), 4U);
+  paths = {folder_ + "/half.json"};
+  EXPECT_EQ(read_runs(paths).status().message(),
+            folder_ + "/half.json: the text ends in the middle of a JSON value");
   paths = {folder_ + "/LICENSE"};
   EXPECT_EQ(read_runs(paths).status().message(), folder_ + "/LICENSE: byte 1 is not JSON");
   paths = {folder_ + "/none"};

@@ -18,10 +18,11 @@ bool recognise(const ordered_json& record) {
 }
 
 /// What the run is about: the first user text that is no demonstration, up to the instructions.
-std::string goal_of(const ordered_json& history) {
-  for (const ordered_json& message : history) {
-    if (label_member(message, "role") != "user" || message.contains("is_demo")) continue;
-    const std::string text = label_member(message, "content");
+/// `messages` stand beside the history, in the common form.
+std::string goal_of(const ordered_json& history, const ordered_json& messages) {
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    if (messages[i].at("role") != "user" || history[i].contains("is_demo")) continue;
+    const std::string text = messages[i].at("content").get<std::string>();
     const std::size_t issue = text.find("ISSUE:");
     const std::size_t begin = issue == std::string::npos ? 0 : issue;
     const std::size_t end = std::min(text.find("INSTRUCTIONS:", begin), text.size());
@@ -37,7 +38,7 @@ Status read(const RunDocument& document, RunContents& contents) {
                               trajectory_of(record, "history", document.places[i]));
     trajectory.data_set = "coding_agent";
     trajectory.format = "swe_agent";
-    trajectory.task = task_of_text(goal_of(record.at("history")));
+    trajectory.task = task_of_text(goal_of(record.at("history"), trajectory.messages()));
     contents.trajectories.push_back(std::move(trajectory));
   }
   return Status();
