@@ -3,6 +3,8 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,36 @@ constexpr int kQuickRecallSessions = 1;
 constexpr int kQuickTokens = 1500;
 constexpr const char* kQuickModel = "smollm2";
 
+/// How far all tasks are, by what they had to measure when they began.
+class EvalProgress {
+ public:
+  EvalProgress(std::span<const EvaluationTask> tasks, const ScoresFile& scores) {
+    for (const EvaluationTask& task : tasks) {
+      missing_[&task] = missing_tokens(task, scores);
+      all_ += sum(missing_[&task], missing_[&task].size());
+    }
+  }
+  void tell(const EvaluationTask& task, std::size_t session, double share) {
+    const std::vector<double>& missing = missing_.at(&task);
+    const double done = finished_ + sum(missing, session) + share * missing[session];
+    progress_.tell(fmt::format("{}, session {} of {}", task.data_set, session + 1, missing.size()),
+                   all_ > 0 ? done / all_ : 1.0);
+  }
+  void finish(const EvaluationTask& task) {
+    finished_ += sum(missing_.at(&task), missing_.at(&task).size());
+  }
+
+ private:
+  static double sum(const std::vector<double>& tokens, std::size_t count) {
+    return std::accumulate(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(count),
+                           0.0);
+  }
+  Progress progress_;
+  std::map<const EvaluationTask*, std::vector<double>> missing_;  // [sessions]
+  double all_ = 0;
+  double finished_ = 0;
+};
+
 Status write_report(const ResultsFile& results, const EvalFlags& flags) {
   ReportHead head;
   head.note = "memdecay eval, model " + flags.engine.model();
@@ -65,10 +97,8 @@ void print_rows(const ResultsFile& results) {
 
 Status eval(EvalFlags flags) {
   if (flags.quick) {
-    flags.runs.most_sessions = kQuickSessions;
+    flags.runs.use_defaults(kQuickSessions, kQuickTokens, kQuickTokens * 3 / 2);
     flags.recall_sessions = std::min(flags.recall_sessions, kQuickRecallSessions);
-    flags.runs.chain.min_tokens = kQuickTokens;
-    flags.runs.chain.max_tokens = kQuickTokens * 3 / 2;
   }
   flags.session.after_the_fact = flags.eviction == "after";
   flags.runs.chain.split = flags.split == "development" ? Split::kDevelopment
@@ -89,16 +119,18 @@ Status eval(EvalFlags flags) {
   MEMDECAY_RETURN_IF_ERROR(make_folder(flags.out));
   std::map<std::string, std::vector<const ChainedSession*>> by_data_set;
   for (const ChainedSession& session : sessions) by_data_set[session.data_set].push_back(&session);
-  for (const auto& [data_set, chosen] : by_data_set) {
-    Progress progress;
-    const auto tell = [&, &name = data_set, all = chosen.size()](std::size_t number, double share) {
-      progress.tell(fmt::format("{}, session {} of {}", name, number + 1, all),
-                    (static_cast<double>(number) + share) / static_cast<double>(all));
+  std::vector<EvaluationTask> tasks;
+  for (const auto& [data_set, chosen] : by_data_set)
+    tasks.push_back(
+        {flags.engine.model(), data_set, chosen, cells, flags.session, flags.recall_sessions});
+  EvalProgress progress(tasks, scores);
+  for (const EvaluationTask& task : tasks) {
+    const auto tell = [&](std::size_t session, double share) {
+      progress.tell(task, session, share);
     };
-    const EvaluationTask task{flags.engine.model(), data_set, chosen, cells, flags.session,
-                              flags.recall_sessions};
     MEMDECAY_RETURN_IF_ERROR(
         evaluate_data_set(*engine, task, {results, scores}, {tell, print_note}));
+    progress.finish(task);
     MEMDECAY_RETURN_IF_ERROR(write_report(results, flags));
   }
   print_rows(results);
@@ -126,7 +158,8 @@ void add_eval_command(CLI::App& program, int& status) {
   comma_list(command->add_option(
       "--policy", flags->policies,
       "policies; NAME:SETTING=VALUE;... changes settings, +prefix at the end protects it; oracle: "
-      "one that knows what will be read"));
+      "one that knows what will be read; all: every policy, and each but memdecay with +prefix "
+      "too"));
   comma_list(command->add_option("--kv-format", flags->kv_formats, "forms of pages"));
   comma_list(command->add_option("--budget", flags->budgets,
                                  "shares of the fp16 bytes of what is not protected, or bytes"));
@@ -159,8 +192,8 @@ void add_eval_command(CLI::App& program, int& status) {
       ->check(whole_number(1, 64))
       ->capture_default_str();
   command->add_flag("--quick", flags->quick,
-                    "two sessions a data set of 1,500 tokens and more, smollm2 unless -m says "
-                    "otherwise: a few minutes");
+                    "two sessions a data set of 1,500 tokens and more, smollm2, unless other flags "
+                    "say otherwise: a few minutes");
   command->footer(
       "OUT/scores.jsonl keeps what each session scored: a run that was interrupted goes on where\n"
       "it was, and one that asks for more sessions, policies or budgets measures only those. A\n"

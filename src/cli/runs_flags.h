@@ -23,11 +23,21 @@ struct RunsFlags {
   /// --sessions (`most` where nobody says), --min-tokens and --max-tokens beside it.
   void add_sessions_to(CLI::App& command, int most);
 
+  /// Other values for those that nobody gave.
+  void use_defaults(int most, std::int32_t min_tokens, std::int32_t max_tokens);
+
   Result<RunContents> read() const;
   /// The first sessions of each data set that the engine can hold; kInvalidArgument where there is
-  /// none at all.
+  /// none at all. Lengths that nobody gave are cut to the engine's context.
   Result<std::vector<ChainedSession>> sessions_of(const RunContents& runs,
                                                   const Engine& engine) const;
+
+ private:
+  ChainOptions chain_within(std::int32_t context_tokens) const;
+
+  const CLI::Option* sessions_option_ = nullptr;
+  const CLI::Option* min_option_ = nullptr;
+  const CLI::Option* max_option_ = nullptr;
 };
 
 }  // namespace memdecay

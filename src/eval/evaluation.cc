@@ -150,14 +150,20 @@ std::string no_score_note(const MemoryCell& cell, const std::string& session,
                      reason.message());
 }
 
+std::vector<MemoryCell> missing_cells(const EvaluationTask& run, const std::string& session,
+                                      const ScoresFile& scores) {
+  std::vector<MemoryCell> missing;
+  for (const MemoryCell& cell : run.cells)
+    if (scores.find(key_of(run, cell), session) == nullptr) missing.push_back(cell);
+  return missing;
+}
+
 /// Scores one session in the cells that lack it, and says which have scores now.
 Result<std::vector<MemoryCell>> score_session(Engine& engine, const EvaluationTask& run,
                                               std::size_t session, const std::string& name,
                                               ScoresFile& scores,
                                               const EvaluationListener& listener) {
-  std::vector<MemoryCell> missing;
-  for (const MemoryCell& cell : run.cells)
-    if (scores.find(key_of(run, cell), name) == nullptr) missing.push_back(cell);
+  const std::vector<MemoryCell> missing = missing_cells(run, name, scores);
   std::vector<MemoryCell> scored;
   if (missing.empty()) return scored;
   MEMDECAY_ASSIGN_OR_RETURN(
@@ -188,6 +194,16 @@ Status write_row(const EvaluationTask& run, const MemoryCell& cell,
 }
 
 }  // namespace
+
+std::vector<double> missing_tokens(const EvaluationTask& run, const ScoresFile& scores) {
+  const std::vector<std::string> names = session_names(run);
+  std::vector<double> tokens;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::size_t cells = missing_cells(run, names[i], scores).size();
+    tokens.push_back(static_cast<double>(cells) * run.sessions[i]->tokens);
+  }
+  return tokens;
+}
 
 Status evaluate_data_set(Engine& engine, const EvaluationTask& run, const EvaluationFiles& files,
                          const EvaluationListener& listener) {

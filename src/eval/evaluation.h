@@ -9,6 +9,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "engine/engine.h"
 #include "eval/memory_cell.h"
@@ -47,6 +48,10 @@ struct EvaluationListener {
 /// a session has no score there, which is noted; the next call tries again.
 Status evaluate_data_set(Engine& engine, const EvaluationTask& run, const EvaluationFiles& files,
                          const EvaluationListener& listener);
+
+/// [sessions]: the tokens that evaluate_data_set() has to play, counted once for each cell that
+/// lacks scores.
+std::vector<double> missing_tokens(const EvaluationTask& run, const ScoresFile& scores);
 
 /// All sessions' scores of one cell as the values of a row. REQUIRES: at least one session.
 nlohmann::ordered_json row_values(std::span<const CellScores> sessions);

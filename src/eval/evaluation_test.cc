@@ -96,6 +96,7 @@ class EvaluationFilesTest : public testing::Test {
   static ChainedSession unreadable(const std::string& id) {
     ChainedSession session;
     session.id = id;
+    session.tokens = 300;
     session.conversation = {{"messages", nlohmann::ordered_json::array()}};
     return session;
   }
@@ -123,6 +124,10 @@ TEST_F(EvaluationFilesTest, WhatWasScoredIsNotMeasuredAgain) {
     const std::string name = fmt::format("known@{:016x}", text_hash("{\"messages\":[]}", 1));
     ASSERT_TRUE(kept.add({"m", "lru", "fp16", "50%", "d", ""}, name, scores(100, 200, 1.0)).ok());
   }
+  std::vector<const ChainedSession*> both = {&known, &unknown};
+  const std::vector<double> missing = missing_tokens(
+      {"m", "d", both, cells, {}}, ScoresFile::open(folder_.path("scores.jsonl")).value());
+  EXPECT_EQ(missing, (std::vector<double>{0, 300})) << "what is known takes no time";
   std::vector<const ChainedSession*> sessions = {&known};
   EXPECT_TRUE(evaluate({"m", "d", sessions, cells, {}}).ok());
   ASSERT_EQ(rows_.size(), 1U);

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::string_view kPrefixSuffix = "+prefix";
 constexpr std::string_view kOracle = "oracle";
+constexpr std::string_view kAllPolicies = "all";
 
 bool protects_prefix(std::string_view policy) {
   return policy.ends_with(kPrefixSuffix);
@@ -19,6 +20,23 @@ bool protects_prefix(std::string_view policy) {
 std::string plain_name(std::string_view policy) {
   if (protects_prefix(policy)) policy.remove_suffix(kPrefixSuffix.size());
   return std::string(policy);
+}
+
+/// The word "all" as the policies that it stands for.
+std::vector<std::string> named_policies(const std::vector<std::string>& words) {
+  std::vector<std::string> policies;
+  for (const std::string& word : words) {
+    if (word != kAllPolicies) {
+      policies.push_back(word);
+      continue;
+    }
+    for (const std::string_view name : policy_names()) {
+      policies.emplace_back(name);
+      if (!name.starts_with("memdecay"))
+        policies.push_back(fmt::format("{}{}", name, kPrefixSuffix));
+    }
+  }
+  return policies;
 }
 
 /// Adds a cell that is not among them.
@@ -79,7 +97,7 @@ Result<std::vector<MemoryCell>> make_cells(const std::vector<std::string>& polic
     parsed.push_back(std::move(one));
   }
   std::vector<MemoryCell> cells;
-  for (const std::string& policy : policies) {
+  for (const std::string& policy : named_policies(policies)) {
     const std::string name = plain_name(policy);
     if (name != "none" && name != kOracle)
       MEMDECAY_RETURN_IF_ERROR(make_policy_by_spec(name).status());

@@ -34,7 +34,7 @@ struct MemoryCell {
 /// "25%" or "32MiB". kInvalidArgument says what is wrong.
 Result<CellBudget> parse_cell_budget(std::string_view text);
 /// Every policy in every form within every budget, each cell once; "none" has no budget, so it
-/// stands there once a form.
+/// stands there once a form, and "all" is every policy, each but memdecay's with +prefix too.
 Result<std::vector<MemoryCell>> make_cells(const std::vector<std::string>& policies,
                                            const std::vector<std::string>& kv_formats,
                                            const std::vector<std::string>& budgets);

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "policy/policies/make_policy.h"
+
 namespace memdecay {
 namespace {
 
@@ -40,6 +44,18 @@ TEST(MemoryCell, WhatIsAskedForTwiceIsOneCell) {
   ASSERT_EQ(cells.size(), 2U);
   EXPECT_EQ(cells[0].policy, "none");
   EXPECT_EQ(cells[1].policy, "lru");
+}
+
+TEST(MemoryCell, AllIsEveryPolicyAndEachBaselineWithItsPrefix) {
+  std::set<std::string> policies;
+  const auto cells = make_cells({"lru", "all"}, {"fp16"}, {"25%"}).value();
+  for (const MemoryCell& cell : cells)
+    EXPECT_TRUE(policies.insert(cell.policy).second) << cell.policy;
+  for (const std::string_view name : policy_names()) {
+    const bool baseline = !name.starts_with("memdecay");
+    EXPECT_TRUE(policies.contains(std::string(name))) << name;
+    EXPECT_EQ(policies.contains(std::string(name) + "+prefix"), baseline) << name;
+  }
 }
 
 TEST(MemoryCell, TheOracleIsACellThoughNoPolicyHasItsName) {

@@ -194,6 +194,25 @@ def test_sessions_beyond_the_context_are_none(shop_runs, tmp_path):
     assert "that a context of 199 holds" in evaluate(shop_runs, tmp_path, "-c", 199).err
 
 
+def test_sessions_are_cut_to_the_context_unless_lengths_are_given(shop_runs, tmp_path):
+    ended = memdecay("eval", shop_runs, "-m", "smollm2", "-t", "1", "-c", "1200", "--out", tmp_path, "--policy", "none", "--kv-format",
+                     "fp16", "--sessions", "1", "--recall-sessions", "0")
+    assert ended.status == 0, ended.err
+    assert "note: sessions have 525 to 1050 tokens, since the model's context is 1200" in ended.err.splitlines()
+    assert rows_of(tmp_path)["none", "fp16", ""]["sessions"] == 1
+
+
+def test_quick_leaves_what_is_given_alone(shop_runs, tmp_path):
+    says = fails("eval", shop_runs, "--quick", "-m", "smollm2", "--out", tmp_path, "--min-tokens", "7000", "--max-tokens", "7000")
+    assert "no session of 7000 to 7000 tokens" in says
+    assert "no session of 2250 to 2250 tokens" in fails("eval", shop_runs, "--quick", "-m", "smollm2", "--out", tmp_path, "--min-tokens", "2250")
+
+
+def test_all_is_every_policy(tmp_path):
+    assert "nowhere" in fails("eval", "-m", "smollm2", "--policy", "all", tmp_path / "nowhere")
+    assert "all: every policy" in " ".join(succeeds("eval", "--help").split())
+
+
 def test_a_folder_that_cannot_be_made(shop_runs, tmp_path):
     (tmp_path / "file").touch()
     says = f'the folder "{tmp_path}/file/out" cannot be made: Not a directory'
