@@ -15,6 +15,7 @@
 #include "cli/runs_flags.h"
 #include "cli/standard_error.h"
 #include "eval/evaluation.h"
+#include "eval/policy_version.h"
 #include "eval/report/html_report.h"
 #include "eval/report/results_file.h"
 #include "sys/whole_file.h"
@@ -104,12 +105,15 @@ Status eval(EvalFlags flags) {
   flags.runs.chain.split = flags.split == "development" ? Split::kDevelopment
                            : flags.split == "test"      ? Split::kTest
                                                         : Split::kAll;
-  MEMDECAY_ASSIGN_OR_RETURN(const std::vector<MemoryCell> cells,
+  MEMDECAY_ASSIGN_OR_RETURN(std::vector<MemoryCell> cells,
                             make_cells(flags.policies, flags.kv_formats, flags.budgets));
   MEMDECAY_ASSIGN_OR_RETURN(ResultsFile results, ResultsFile::open(flags.out + "/results.json"));
   MEMDECAY_ASSIGN_OR_RETURN(ScoresFile scores, ScoresFile::open(flags.out + "/scores.jsonl"));
   MEMDECAY_ASSIGN_OR_RETURN(const RunContents runs, flags.runs.read());
   MEMDECAY_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.options());
+  for (MemoryCell& cell : cells) {
+    MEMDECAY_ASSIGN_OR_RETURN(cell.version, policy_version(cell.spec(), options.policy_config));
+  }
   options.adaptive_decay = false;
   options.pools_for_all_forms = true;
   options.share_prefixes = false;  // what a cell keeps must not depend on the cells before

@@ -1,6 +1,7 @@
 #include "eval/evaluation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -14,11 +15,14 @@ namespace memdecay {
 namespace {
 
 ResultKey key_of(const EvaluationTask& run, const MemoryCell& cell) {
-  const double noise = run.options.label_noise;
-  std::string variant = noise > 0 ? fmt::format("label noise {:g} %", 100 * noise) : "";
-  if (run.options.after_the_fact)
-    variant += variant.empty() ? "after the fact" : ", after the fact";
-  return {run.model, cell.policy, cell.kv_format, cell.budget.text, run.data_set, variant};
+  std::vector<std::string> variants;
+  if (run.options.label_noise > 0)
+    variants.push_back(fmt::format("label noise {:g} %", 100 * run.options.label_noise));
+  if (run.options.after_the_fact) variants.emplace_back("after the fact");
+  if (run.options.seed != SessionEvalOptions().seed)
+    variants.push_back(fmt::format("seed {}", run.options.seed));
+  return {run.model,        cell.policy,  cell.kv_format,
+          cell.budget.text, run.data_set, fmt::format("{}", fmt::join(variants, ", "))};
 }
 
 /// Means over the sessions that have the region.
@@ -121,6 +125,11 @@ nlohmann::ordered_json row_values(std::span<const CellScores> sessions) {
 
 namespace {
 
+/// What scores are of: the session, and the policy's settings where its name does not say them all.
+std::string scores_name(const std::string& session, const MemoryCell& cell) {
+  return cell.version.empty() ? session : session + "#" + cell.version;
+}
+
 /// Names a session by all that its scores depend on beside the cell.
 std::string session_name(const ChainedSession& session, const SessionEvalOptions& options) {
   const std::uint64_t text = text_hash(session.conversation.dump(), options.seed);
@@ -154,7 +163,8 @@ std::vector<MemoryCell> missing_cells(const EvaluationTask& run, const std::stri
                                       const ScoresFile& scores) {
   std::vector<MemoryCell> missing;
   for (const MemoryCell& cell : run.cells)
-    if (scores.find(key_of(run, cell), session) == nullptr) missing.push_back(cell);
+    if (scores.find(key_of(run, cell), scores_name(session, cell)) == nullptr)
+      missing.push_back(cell);
   return missing;
 }
 
@@ -175,7 +185,8 @@ Result<std::vector<MemoryCell>> score_session(Engine& engine, const EvaluationTa
       listener.on_note(no_score_note(missing[i], run.sessions[session]->id, results[i].status()));
       continue;
     }
-    MEMDECAY_RETURN_IF_ERROR(scores.add(key_of(run, missing[i]), name, *results[i]));
+    MEMDECAY_RETURN_IF_ERROR(
+        scores.add(key_of(run, missing[i]), scores_name(name, missing[i]), *results[i]));
     scored.push_back(missing[i]);
   }
   return scored;
@@ -186,7 +197,7 @@ Status write_row(const EvaluationTask& run, const MemoryCell& cell,
                  std::span<const std::string> names, const EvaluationFiles& files) {
   std::vector<CellScores> sessions;
   for (const std::string& name : names) {
-    const CellScores* const known = files.scores.find(key_of(run, cell), name);
+    const CellScores* const known = files.scores.find(key_of(run, cell), scores_name(name, cell));
     if (known != nullptr) sessions.push_back(*known);
   }
   if (sessions.empty()) return Status();

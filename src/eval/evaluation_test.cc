@@ -132,6 +132,12 @@ TEST_F(EvaluationFilesTest, WhatWasScoredIsNotMeasuredAgain) {
   EXPECT_TRUE(evaluate({"m", "d", sessions, cells, {}}).ok());
   ASSERT_EQ(rows_.size(), 1U);
   EXPECT_EQ(rows_[0]["sessions"], 1);
+  std::vector<MemoryCell> newer = cells;
+  newer[0].version = "1-abc";
+  EXPECT_FALSE(evaluate({"m", "d", sessions, newer, {}}).ok()) << "other settings, other scores";
+  EvaluationTask other_seed{"m", "d", sessions, cells, {}};
+  other_seed.options.seed = 5;
+  EXPECT_FALSE(evaluate(other_seed).ok());
   EvaluationTask noisy{"m", "d", sessions, cells, {}};
   noisy.options.label_noise = 0.1;
   EXPECT_FALSE(evaluate(noisy).ok()) << "another variant has other scores";

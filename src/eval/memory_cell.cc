@@ -68,14 +68,18 @@ Result<CellBudget> parse_cell_budget(std::string_view text) {
   return budget;
 }
 
+std::string MemoryCell::spec() const {
+  return plain_name(policy);
+}
+
 bool MemoryCell::is_oracle() const {
-  return plain_name(policy) == kOracle;
+  return spec() == kOracle;
 }
 
 Result<SessionOptions> MemoryCell::options(std::uint64_t protected_bytes,
                                            std::uint64_t total_bytes) const {
   SessionOptions options;
-  options.policy = plain_name(policy);
+  options.policy = spec();
   options.protect_prefix = protects_prefix(policy);
   MEMDECAY_ASSIGN_OR_RETURN(options.kv_forms, kv_forms_named(kv_format));
   if (budget.text.empty()) return options;

@@ -24,7 +24,11 @@ struct MemoryCell {
   std::string policy;     ///< a name of make_policy.h, "none", "oracle", and "+prefix" behind it
   std::string kv_format;  ///< "auto", "fp16", "int8", "k8v4", "int4"
   CellBudget budget;      ///< text "" for none
+  std::string version =
+      {};  ///< of the policy's settings (policy_version.h): scores of others are not its own
 
+  /// The policy with its settings, without "+prefix".
+  std::string spec() const;
   /// Whether it knows the session's future (future_errors.h): who runs it gives the policy.
   bool is_oracle() const;
   /// The session options of this cell for a session whose pages take so many bytes in fp16.

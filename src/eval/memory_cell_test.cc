@@ -23,6 +23,7 @@ TEST(MemoryCell, AShareIsOfWhatIsNotProtected) {
   const SessionOptions options = cell.options(1000, 9000).value();
   EXPECT_EQ(options.budget_bytes, 1000U + 2000U);
   EXPECT_EQ(options.policy, "window");
+  EXPECT_EQ((MemoryCell{"memdecay:beta=3+prefix", "fp16", {}}.spec()), "memdecay:beta=3");
   EXPECT_EQ(options.protect_prefix, true);
   EXPECT_EQ(options.kv_forms, KvForms::kInt4);
   cell.budget = parse_cell_budget("500").value();
