@@ -83,9 +83,8 @@ void add_stable_prefix_flag(CLI::App& command, std::string& rule) {
   command
       .add_option(
           "--stable-prefix", rule,
-          "times, dates and ids in system messages: off leaves them; normalise writes "
-          "[time] and [id]; move puts their lines at the message's end, or with tools before the "
-          "first user text")
+          "times, dates and ids in system messages: normalise writes [time] and [id]; move puts "
+          "their lines behind the message, or behind the tools")
       ->check(CLI::IsMember({"off", "normalise", "move"}))
       ->capture_default_str();
 }
