@@ -161,9 +161,8 @@ void add_eval_command(CLI::App& program, int& status) {
   flags->engine.add_model_to(*command);
   comma_list(command->add_option(
       "--policy", flags->policies,
-      "policies; NAME:SETTING=VALUE;... changes settings, +prefix at the end protects it; oracle: "
-      "one that knows what will be read; all: every policy, and each but memdecay with +prefix "
-      "too"));
+      "policies; NAME:SETTING=VALUE;... changes settings, +prefix protects it; oracle: knows what "
+      "will be read; all: every one, and each but memdecay with +prefix too"));
   comma_list(command->add_option("--kv-format", flags->kv_formats, "forms of pages"));
   comma_list(command->add_option("--budget", flags->budgets,
                                  "shares of the fp16 bytes of what is not protected, or bytes"));
