@@ -5,6 +5,7 @@
 
 #include "core/ascii.h"
 #include "core/check.h"
+#include "eval/readers/run_document.h"
 #include "policy/regions/exact_values.h"
 
 namespace memdecay {
@@ -121,8 +122,10 @@ class PieceFinder {
     if (!action.found() || content_.size() == 0) return;
     const auto place = [&](TextSpan span) { return content_.begin + span.begin - trimmed_; };
     if (action.json) {
-      const ordered_json call = ordered_json::parse(
-          content.substr(action.whole.begin, action.whole.size()), nullptr, false);
+      const auto parsed =
+          parse_json(content.substr(action.whole.begin, action.whole.size()), "the message");
+      if (!parsed.ok()) return;  // nested too deep to be a call
+      const ordered_json& call = parsed.value();
       const bool whole = call.is_object() && call.contains("name") && call.at("name").is_string() &&
                          call.contains("arguments");
       if (whole) take_call({{"function", call}}, place(action.whole));

@@ -130,6 +130,14 @@ TEST(ActionValues, CallsWrittenAsText) {
       Strings());
 }
 
+TEST(ActionValues, ACallNestedTooDeepIsNoCall) {
+  const std::string deep = std::string(200000, '[') + std::string(200000, ']');
+  const std::string call = R"({"name": "get", "arguments": {"id": )" + deep + "}}";
+  const Rendered rendered(
+      ordered_json::array({says("assistant", "<tool_call>" + call + "</tool_call>")}));
+  EXPECT_EQ(rendered.pieces(), Strings());
+}
+
 TEST(ActionValues, WhoDoesNotActHasNoPieces) {
   EXPECT_EQ(Rendered(ordered_json::array({says("user", "```\nls\n```")})).pieces(), Strings());
   EXPECT_EQ(Rendered(ordered_json::array({says("assistant", "Hello.")})).pieces(), Strings());
