@@ -71,6 +71,10 @@ Result<RunContents> RunsFlags::read() const {
 
 Result<std::vector<ChainedSession>> RunsFlags::sessions_of(const RunContents& runs,
                                                            const Engine& engine) const {
+  if (runs.trajectories.empty()) {
+    return make_status(StatusCode::kInvalidArgument, "there are no recorded conversations in {}",
+                       fmt::join(paths, ", "));
+  }
   const ChainOptions within = chain_within(engine.context_tokens());
   MEMDECAY_ASSIGN_OR_RETURN(
       Chains chains, chain_sessions(runs.trajectories, token_counter(engine.model()), within));

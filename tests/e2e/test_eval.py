@@ -210,7 +210,7 @@ def test_quick_leaves_what_is_given_alone(shop_runs, tmp_path):
 
 def test_all_is_every_policy(tmp_path):
     assert "nowhere" in fails("eval", "-m", "smollm2", "--policy", "all", tmp_path / "nowhere")
-    assert "all: every policy" in " ".join(succeeds("eval", "--help").split())
+    assert "all: every one" in " ".join(succeeds("eval", "--help").split())
 
 
 def test_a_folder_that_cannot_be_made(shop_runs, tmp_path):
