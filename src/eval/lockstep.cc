@@ -21,8 +21,9 @@ Status Lockstep::keep_or_drop(std::size_t session, const Status& status) {
 Status Lockstep::seat(Result<std::unique_ptr<Session>> session) {
   failures_.emplace_back();
   in_parts_.push_back(false);
-  sessions_.push_back(session.ok() ? std::move(session).value() : nullptr);
-  return keep_or_drop(sessions_.size() - 1, session.status());
+  const Status opened = session.status();
+  sessions_.push_back(opened.ok() ? std::move(session).value() : nullptr);
+  return keep_or_drop(sessions_.size() - 1, opened);
 }
 
 Result<std::unique_ptr<Lockstep>> Lockstep::open(Engine& engine,
