@@ -32,7 +32,7 @@ struct MemdecayOptions {
   std::array<double, kRegionCount> decay = default_region_decay();
   double region_weight = 0.25;  ///< of ln S0: evidence says more than the region does
   double beta = 2.0;
-  double exact_bonus = 1.0;  ///< of a page all of whose tokens are exact values (0258)
+  double exact_bonus = 2.0;  ///< of a page all of whose tokens are exact values (0258)
   EvidenceKind evidence_kind = EvidenceKind::kDeletionError;
   EvidenceOptions evidence = {};
   AdaptiveDecayOptions adaptive = {};
