@@ -140,6 +140,7 @@ Result<std::unique_ptr<Session>> Engine::fork_session(const Session& session) {
   if (!session.memory_.has_value()) return fork;
   fork->memory_options_ = session.memory_options_;
   fork->probes_ = session.probes_;
+  fork->pin_sharers_ = session.pin_sharers_;
   fork->memory_.emplace(session.memory_->fork());
   return fork;
 }

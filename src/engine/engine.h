@@ -46,8 +46,7 @@ class Engine {
   const KernelTable& kernels() const { return kernels_; }
   const KvCache& cache() const { return *cache_; }
   int threads() const { return team_.size(); }
-  /// Longest sequence in tokens: prompt and answer together never exceed it, but for sessions that
-  /// outgrow it.
+  /// Longest sequence in tokens, prompt and answer together, but for sessions that outgrow it.
   int context_tokens() const { return context_tokens_; }
   /// Whether a session may have any number of tokens, since the context counts only what its
   /// evictions leave.
@@ -175,6 +174,7 @@ class Engine {
   Status add_memory(Session& session, SessionOptions options);
   std::uint64_t page_bytes() const;
   static bool evicts(const Session& session);
+  std::vector<Session*> seated() const;
   std::vector<Evictor::Seat> seats() const;
   // --- places within the context: engine_places.cc ---
 
@@ -206,9 +206,10 @@ class Engine {
   /// before any page is dropped (docs/decisions/0250).
   int make_room_for_some(Session& session, int tokens, Room& room);
   void sync_memory(Session& session);
-  /// Half of a budget at most, of the engine's an equal part (docs/decisions/0257).
-  std::uint64_t pin_cap(const Session& session, std::size_t sharers) const;
-  bool share_pins();
+  /// Half of a budget at most, of the engine's an equal part (decision 0257).
+  void cap_pins(Session& session, std::size_t sharers) const;
+  /// Gives pins back that fewer sessions allow; with `may_take` it also takes, and says whether.
+  bool share_pins(bool may_take);
   void ask_evidence(Session& session, PassEvidence& evidence, SequenceSlice& slice);
   void observe_pass(Session& session, const PassEvidence& evidence, const SequenceSlice& slice);
   /// What the keys themselves say, for policies that ask. May drop pages of any session to have
@@ -239,7 +240,6 @@ class Engine {
   std::optional<FormReport> form_report_;
   bool told_of_int4_ = false;
   std::vector<Session*> sessions_;  ///< all that are open
-  std::size_t pin_sharers_ = 1;     ///< sessions that pins are shared among
   std::size_t pass_rows_ = 0;       ///< of the last pass
   BatchPlanner planner_;
   int context_tokens_ = 0;

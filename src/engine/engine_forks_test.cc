@@ -97,6 +97,34 @@ TEST_F(EngineForksTest, AForkThatStandsApartLeavesItsParentAsItIs) {
   }
 }
 
+TEST_F(EngineForksTest, AForkThatStandsApartTakesNoPinsOfItsParent) {
+  EngineOptions tight = options(40, "window");
+  tight.kv_forms = KvForms::kF16;
+  tight.protect_prefix = true;
+  const auto engine = ModelFile::engine(tight);
+  const auto parent = engine->open_session().value();
+  PromptLabels labels;
+  RegionSpan system;
+  system.region = Region::kSystem;
+  system.tokens = {0, 18 * kPageTokens};
+  labels.regions.push_back(system);
+  engine->label(*parent, std::move(labels));
+  append(*engine, *parent, 600, 1);
+  const std::vector<PositionRun> held = engine->held_tokens(*parent);
+  ASSERT_GE(held.front().tokens, 18 * kPageTokens) << "the pins";
+  {
+    const auto fork = engine->fork_session(*parent).value();
+    fork->stand_apart();
+    // More than there is room for: whatever the fork drops is its parent's still.
+    while (extend_without_logits(*engine, *fork, random_prompt(64, 2)).ok() &&
+           fork->tokens().size() < 2000) {
+    }
+    EXPECT_EQ(engine->held_tokens(*parent), held);
+  }
+  append(*engine, *parent, 64, 3);
+  EXPECT_GE(engine->held_tokens(*parent).front().tokens, 18 * kPageTokens);
+}
+
 TEST_F(EngineForksTest, AForkPacksWhatIsItsOwn) {
   const auto engine = ModelFile::engine(options(400, "lru", /*share=*/true));
   const auto parent = engine->open_session().value();

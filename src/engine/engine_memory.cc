@@ -83,8 +83,9 @@ Result<EvictionPolicyHandle> Engine::make_session_policy(const SessionOptions& o
   // Pages that are always kept must leave room beside the pins, however small their messages are.
   const std::uint64_t budget = std::min(options.budget_bytes, options_.kv_budget_bytes);
   std::int32_t& newest = policy.memdecay.protection.newest_pages;
-  while (newest > 1 && static_cast<std::uint64_t>(newest) * page_bytes() > budget / kNewestShare)
-    --newest;
+  const std::uint64_t fitting = budget / kNewestShare / page_bytes();
+  if (fitting < static_cast<std::uint64_t>(newest))
+    newest = std::max(1, static_cast<std::int32_t>(fitting));
   if (options.own_policy) return options.own_policy(policy);
   return make_policy_by_spec(options.policy == "none" ? "window" : options.policy, policy);
 }
@@ -130,17 +131,23 @@ Status Engine::add_memory(Session& session, SessionOptions options) {
   session.memory_.emplace(std::move(policy), memory);
   session.memory_->advance(steady_seconds());  // its clock begins here
   session.memory_options_ = std::move(options);
-  session.memory_->cap_pins(pin_cap(session, std::max<std::size_t>(1, pin_sharers_)));
+  cap_pins(session, 1);
   return Status();
 }
 
-std::vector<Evictor::Seat> Engine::seats() const {
+/// The sessions whose pages may go: while some stand apart, those alone.
+std::vector<Session*> Engine::seated() const {
   const bool apart = std::any_of(sessions_.begin(), sessions_.end(),
                                  [](const Session* session) { return session->apart_; });
-  std::vector<Evictor::Seat> seats;
+  std::vector<Session*> seated;
   for (Session* session : sessions_)
-    if (session->memory_.has_value() && session->apart_ == apart)
-      seats.push_back({&*session->memory_, &*session->sequence_});
+    if (session->memory_.has_value() && session->apart_ == apart) seated.push_back(session);
+  return seated;
+}
+
+std::vector<Evictor::Seat> Engine::seats() const {
+  std::vector<Evictor::Seat> seats;
+  for (Session* session : seated()) seats.push_back({&*session->memory_, &*session->sequence_});
   return seats;
 }
 
@@ -155,6 +162,7 @@ void Engine::sync_memory(Session& session) {
 }
 
 Room Engine::make_room(Session& session, int tokens, bool may_drop) {
+  share_pins(/*may_take=*/false);
   std::vector<Position> cuts;
   const Position size = session.sequence_->size();
   if (session.memory_.has_value()) cuts = session.memory_->cuts(size, size + tokens);
@@ -171,7 +179,7 @@ Room Engine::make_room(Session& session, int tokens, bool may_drop) {
   for (int attempt = 0; !room && evictor_.has_value() && attempt < kMostAttempts; ++attempt) {
     if (room.refusal != Room::Refusal::kBudget) break;
     const bool freed = evictor_->free(seats(), room.missing_bytes << attempt, may_drop);
-    if (!may_drop || (!freed && !share_pins())) attempt = kMostAttempts;
+    if (!may_drop || (!freed && !share_pins(/*may_take=*/true))) attempt = kMostAttempts;
     room = append();
   }
   if (room) sync_memory(session);
@@ -240,20 +248,26 @@ void Engine::observe_pass(Session& session, const PassEvidence& evidence,
   }
 }
 
-std::uint64_t Engine::pin_cap(const Session& session, std::size_t sharers) const {
+void Engine::cap_pins(Session& session, std::size_t sharers) const {
   const auto half = [](std::uint64_t budget) {
     return budget == KvBudget::kUnlimited ? budget : budget / 2;
   };
-  return std::min(half(session.memory_options_.budget_bytes),
-                  half(options_.kv_budget_bytes) / sharers);
+  session.pin_sharers_ = sharers;
+  session.memory_->cap_pins(std::min(half(session.memory_options_.budget_bytes),
+                                     half(options_.kv_budget_bytes) / sharers));
 }
 
-bool Engine::share_pins() {
-  if (pin_sharers_ == sessions_.size()) return false;
-  pin_sharers_ = sessions_.size();
-  for (Session* session : sessions_)
-    if (session->memory_.has_value()) session->memory_->cap_pins(pin_cap(*session, pin_sharers_));
-  return true;
+bool Engine::share_pins(bool may_take) {
+  const std::vector<Session*> sharing = seated();
+  bool took = false;
+  for (Session* session : sharing) {
+    if (session->pin_sharers_ == sharing.size()) continue;
+    const bool takes = session->pin_sharers_ < sharing.size();
+    if (takes && !may_take) continue;
+    cap_pins(*session, sharing.size());
+    took = took || takes;
+  }
+  return took;
 }
 
 void Engine::take_key_evidence(Session& session) {
@@ -318,7 +332,6 @@ std::uint64_t Engine::other_budget_bytes() const {
 }
 
 void Engine::tend_memory() {
-  if (pin_sharers_ > sessions_.size()) share_pins();
   if (shared_ != nullptr) shared_->hold_limit();
   if (!evictor_.has_value()) return;
   const std::vector<Evictor::Seat> all = seats();

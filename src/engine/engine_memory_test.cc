@@ -307,7 +307,10 @@ TEST_P(EveryPolicyTest, PinsOfAllSessionsTogetherLeaveHalfOfTheBudget) {
       return session.memory()->explain(page).shield == Shield::kPinned;
     });
   };
-  for (const auto& session : sessions) EXPECT_LE(pinned(*session), 96 / 2 / 4);
+  for (const auto& session : sessions) {
+    EXPECT_LE(pinned(*session), 96 / 2 / 4);
+    EXPECT_GE(pinned(*session), 96 / 2 / 4 - 2) << "as many as it may";
+  }
   const Status more = extend_without_logits(*engine, *sessions[0], random_prompt(16, 9));
   EXPECT_TRUE(more.ok()) << more.message();
 }

@@ -46,6 +46,7 @@ class Session {
   std::vector<Session*>& open_;  ///< the engine's list of sessions; this one is in it
   SharedPrefixes* shared_;       ///< may be null; what it leaves there may be too much
   int probes_ = 0;               ///< of deletion errors so far: each takes other layers
+  std::size_t pin_sharers_ = 1;  ///< sessions that its pins' cap leaves room for
   bool busy_ = false;            ///< a request runs on it
   bool apart_ = false;           ///< stand_apart()
 };

@@ -27,8 +27,8 @@ Result<StablePrefix> stable_prefix_named(std::string_view name);
 std::string stable_text(std::string_view text, StablePrefix rule);
 
 /// Applies the rule to a conversation {"messages", "tools"}: to the content of every message whose
-/// role is "system" or "developer"; of a list of parts, to the "text" of each. What is not of that
-/// shape stays as it is.
+/// role is "system" or "developer"; of a list of parts, to the "text" of each. Where there are
+/// tools, kMove writes into the first user message too. What is not of that shape stays as it is.
 void make_prefix_stable(nlohmann::ordered_json& conversation, StablePrefix rule);
 
 }  // namespace memdecay

@@ -40,7 +40,7 @@ struct EvictionPlan {
   std::uint64_t steps = 0;          ///< comparisons and visits that it cost
 };
 
-/// Why a page may not be dropped now.
+/// Why a page may not be dropped now; a round's mate may, once nothing else is left.
 enum class Shield : std::uint8_t {
   kNone,
   kOpen,

@@ -16,7 +16,8 @@
 //
 // Threads: one owner. Cost, n pages, R regions, k actions of a plan, f pages held by floors:
 // track, release O(log n), repack the same for each page; observe O(pages in the batch * log n);
-// advance O(R); plan O(R + (k + f) log(k + f + R)).
+// advance O(R); plan O(R + (k + f) log(k + f + R)), and where that leaves bytes missing once more
+// O(pages ever tracked), to find rounds that may break.
 #pragma once
 
 #include <cstdint>

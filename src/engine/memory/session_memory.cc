@@ -258,9 +258,10 @@ void SessionMemory::sync(const PagedKvView& view, Position size, Position comput
     Page& page = pages_[i];
     // A page that was refused its forms and cut back holds other numbers when it is filled again.
     const bool refilled = page.forms == Forms::kRefused && ref.filled < page.filled;
-    const bool known = page.filled > 0 && page.first_position == ref.first_position && !refilled;
+    const bool same_place = page.filled > 0 && page.first_position == ref.first_position;
+    const bool known = same_place && !refilled;
     if (page.filled > 0 && !known) cut_off(page);
-    known ? cut_runs(page.runs, size) : page.runs.clear();
+    same_place ? cut_runs(page.runs, size) : page.runs.clear();
     page.first_position = ref.first_position;
     page.filled = ref.filled;
     page.format = ref.format;

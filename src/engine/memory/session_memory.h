@@ -123,8 +123,8 @@ class SessionMemory {
   const std::vector<Page>& pages() const { return pages_; }
   const PageMeta& meta(const Page& page) const { return metas_[page.id.index()]; }
   Explanation explain(const Page& page) const { return policy_->explain(page.id); }
-  /// What may not be dropped now, for a person: "a sink 12 KiB, among the newest 96 KiB"; empty
-  /// where everything may. O(pages).
+  /// What plans leave for last or for good, for a person: "a sink 12 KiB, among the newest 96 KiB";
+  /// empty where nothing is. For failures: O(pages * pages of a round).
   std::string protection() const;
   std::uint64_t tracked_bytes() const { return policy_->tracked_bytes(); }
   /// Tokens whose pages were dropped, ever.

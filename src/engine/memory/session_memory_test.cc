@@ -258,7 +258,8 @@ TEST(SessionMemory, PackedPagesTakeTheirPartsPlace) {
   EXPECT_EQ(memory.tracked_bytes(), 5000U) << "a sync finds all as it was";
 }
 
-TEST(SessionMemory, APackedPageIsJudgedByAllItsRuns) {
+/// `refused`: no form can hold the page's numbers, so a cut makes another page of it.
+void judge_packed_page(bool refused) {
   SessionMemory memory = memory_with("window");
   PromptLabels spans = labels({{6, Region::kOrdinary}, {24, Region::kTool}, {10, Region::kRecent}});
   std::fill(spans.exact.begin() + 30, spans.exact.begin() + 35, std::uint8_t{1});
@@ -280,6 +281,7 @@ TEST(SessionMemory, APackedPageIsJudgedByAllItsRuns) {
   const PageMeta& meta = memory.meta(memory.pages()[0]);
   EXPECT_EQ(meta.region, Region::kRecent) << "not the tool text that its positions span";
   EXPECT_FLOAT_EQ(meta.exact_share, 5.0F / 16.0F);
+  if (refused) memory.refuse_forms(0);
   // Cut back into the second run, then before it.
   for (const auto& [size, tokens] : {std::pair(33, 9), std::pair(4, 4)}) {
     Pages cut = view;
@@ -290,6 +292,13 @@ TEST(SessionMemory, APackedPageIsJudgedByAllItsRuns) {
     ASSERT_EQ(memory.pages().size(), 1U);
     EXPECT_EQ(memory.pages()[0].runs.size(), size == 33 ? 2U : 0U);
     EXPECT_EQ(memory.meta(memory.pages()[0]).region, Region::kOrdinary) << size;
+  }
+}
+
+TEST(SessionMemory, APackedPageIsJudgedByAllItsRuns) {
+  for (const bool refused : {false, true}) {
+    SCOPED_TRACE(refused);
+    judge_packed_page(refused);
   }
 }
 

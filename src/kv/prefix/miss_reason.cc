@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/ascii.h"
+#include "core/calendar_words.h"
 
 namespace memdecay {
 namespace {
@@ -16,23 +17,10 @@ std::size_t count(std::string_view text, bool (*is)(char)) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), is));
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = to_lower(c);
-  return result;
-}
-
 bool one_of(std::string_view word, std::span<const std::string_view> words) {
-  return std::find(words.begin(), words.end(), lower(word)) != words.end();
+  return std::find(words.begin(), words.end(), lower_case(word)) != words.end();
 }
 
-constexpr std::array<std::string_view, 23> kMonths = {
-    "january",   "february", "march",    "april",    "may", "june", "july", "august",
-    "september", "october",  "november", "december", "jan", "feb",  "mar",  "apr",
-    "jun",       "jul",      "aug",      "sep",      "oct", "nov",  "dec"};
-constexpr std::array<std::string_view, 15> kDays = {
-    "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "mon",
-    "tue",    "wed",     "thu",       "fri",      "sat",    "sun",      "tues"};
 constexpr std::array<std::string_view, 15> kTimeUnits = {
     "ms", "s",     "sec",  "seconds", "second", "min", "minutes", "minute",
     "h",  "hours", "hour", "days",    "day",    "am",  "pm"};
@@ -228,14 +216,15 @@ bool starts_with_digit(std::string_view word) {
 bool is_clock(const DifferentWords& words, const std::array<std::string, 3>& ahead) {
   const auto both = [&](auto&& holds) { return holds(words.remembered) && holds(words.planned); };
   if (both(is_time_or_date)) return true;
-  const auto calendar = [](std::string_view w) { return one_of(w, kMonths) || one_of(w, kDays); };
+  const auto calendar = [](std::string_view w) { return is_month_name(w) || is_weekday_name(w); };
   if (both(calendar)) return true;
-  const auto half = [](std::string_view w) { return lower(w) == "am" || lower(w) == "pm"; };
+  const auto half = [](std::string_view w) {
+    return lower_case(w) == "am" || lower_case(w) == "pm";
+  };
   if (both(half)) return true;
   if (!both(starts_with_digit)) return false;
-  const auto month = [](std::string_view w) { return one_of(w, kMonths); };
-  if (month(ahead[0]) || month(ahead[1])) return true;
-  if (month(words.remembered_next) && month(words.planned_next)) return true;
+  if (is_month_name(ahead[0]) || is_month_name(ahead[1])) return true;
+  if (is_month_name(words.remembered_next) && is_month_name(words.planned_next)) return true;
   if (one_of(words.remembered_next, kTimeUnits) && one_of(words.planned_next, kTimeUnits))
     return true;
   return std::any_of(ahead.begin(), ahead.end(),

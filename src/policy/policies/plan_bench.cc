@@ -1,8 +1,6 @@
 // What the policy memdecay costs against the number of pages: a plan, evidence, and one eviction as
 // an engine has it, a plan and the news that its pages are gone and new ones there.
 //
-//   policy_bench --benchmark_filter=plan
-//
 // Rows are named by pages; times are of one call: a plan of 64 drops, evidence for 64 pages, an
 // eviction of one page.
 #include <benchmark/benchmark.h>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "policy/policies/memdecay_policy.h"
+#include "policy/policy_for_test.h"
 
 namespace memdecay {
 namespace {
@@ -18,13 +17,9 @@ namespace {
 constexpr std::uint64_t kPageBytes = 1000;
 
 PageMeta page(std::int64_t id) {
-  PageMeta meta;
-  meta.id = TrackedPageId(static_cast<int>(id));
-  meta.region = kRegions[1 + static_cast<std::size_t>(id % 4)];
-  meta.tokens = 32;
-  meta.position = static_cast<Position>(32 * id);
-  meta.born_step = meta.position;
-  meta.bytes = kPageBytes;
+  PageMeta meta =
+      page_for_test(static_cast<int>(id), kRegions[1 + static_cast<std::size_t>(id % 4)], 32 * id,
+                    32, kPageBytes);
   meta.sealed = true;
   return meta;
 }
