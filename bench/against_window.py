@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The default memory against a fixed sliding window on recorded airline runs, at no lower completion.
 
-    bench/against_window.py MEMDECAY RUNS.json.gz [--model qwen-0.5b] [--sessions 3] [--turns 100] [--eval-out DIR] [--out FILE]
+    bench/against_window.py MEMDECAY RUNS.json.gz [--model qwen-0.5b] [--data-set airline] [--sessions 3] [--turns 100] [--eval-out DIR]
+                            [--out FILE]
 
 1. `memdecay eval` measures the window (fp16 pages) at 75 and 50 % of what is not protected, and the default at 25, 12.5 and 6.25 %.
    With --eval-out it goes on from what that folder of an earlier eval knows.
@@ -14,27 +15,38 @@ import argparse
 import json
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
-from recorded import episodes, play
+from recorded import episodes, output_of, play
 from result_file import result, write_result
 
 WINDOW_BUDGETS = ["75%", "50%"]
 OWN_BUDGETS = ["25%", "12.5%", "6.25%"]
+MEASURED = [("window", "fp16", WINDOW_BUDGETS), ("memdecay", "auto", OWN_BUDGETS)]
+
+
+def rows_of_cells(rows: list[dict], model: str, data_set: str) -> dict[tuple[str, str], dict]:
+    """The plain rows of all cells by policy and budget; ends where one is missing, or they stand on other sessions than others."""
+    found = {}
+    for policy, form, budgets in MEASURED:
+        for budget in budgets:
+            key = {"model": model, "policy": policy, "kv_format": form, "budget": budget, "data_set": data_set, "variant": ""}
+            row = next((row for row in rows if key.items() <= row.items()), None)
+            if row is None:
+                raise SystemExit(f"eval has no row of {policy} in {form} within {budget} for {model} on {data_set}: its budget may have no room")
+            found[policy, budget] = row
+    sessions = {f"{policy} {budget}": row["sessions"] for (policy, budget), row in found.items()}
+    if len(set(sessions.values())) > 1:
+        raise SystemExit(f"the rows stand on unequal numbers of sessions and cannot be compared: {sessions}")
+    return found
 
 
 def measure(arguments, out: pathlib.Path) -> dict[tuple[str, str], dict]:
-    rows = {}
-    for policy, form, budgets in [("window", "fp16", WINDOW_BUDGETS), ("memdecay", "auto", OWN_BUDGETS)]:
-        subprocess.run([arguments.memdecay, "eval", arguments.runs, "-m", arguments.model, "--policy", policy, "--kv-format", form, "--budget",
-                        ",".join(budgets), "--sessions", str(arguments.sessions), "--recall-sessions", "0", "--out", str(out)],
-                       check=True, capture_output=True)
-        for row in json.loads((out / "results.json").read_text())["rows"]:
-            if (row["policy"], row["kv_format"]) == (policy, form):
-                rows[policy, row["budget"]] = row
-    return rows
+    for policy, form, budgets in MEASURED:
+        output_of([arguments.memdecay, "eval", arguments.runs, "-m", arguments.model, "--policy", policy, "--kv-format", form, "--budget",
+                   ",".join(budgets), "--sessions", str(arguments.sessions), "--recall-sessions", "0", "--out", str(out)])
+    return rows_of_cells(json.loads((out / "results.json").read_text())["rows"], arguments.model, arguments.data_set)
 
 
 def shift(path: pathlib.Path, turns: int) -> dict:
@@ -70,6 +82,7 @@ def main() -> int:
     parser.add_argument("memdecay")
     parser.add_argument("runs")
     parser.add_argument("--model", default="qwen-0.5b")
+    parser.add_argument("--data-set", default="airline", help="as eval names it: the runs may hold several, and DIR those of other runs")
     parser.add_argument("--sessions", type=int, default=3)
     parser.add_argument("--turns", type=int, default=100)
     parser.add_argument("--eval-out", type=pathlib.Path)

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """A conversation of 200 turns within a quarter of the bytes it needs, against the full cache and a sliding window.
 
-    bench/long_session.py MEMDECAY [--model smollm2] [--turns 200] [--share 0.25] [--policy memdecay] [--out FILE]
+    bench/long_session.py MEMDECAY [--model smollm2] [--turns 200] [--share 0.25] [--policy memdecay] [--runs 1] [--out FILE]
 
 What the agent is told in the first turn is asked for in the last one, whose answer the model writes; every other answer is forced.
 Sessions one after another: the full cache, then within the share of its peak bytes the policy with fp16 pages (as many tokens all along, so
-steps take as long all along), the policy with pages that take fewer bits before anything is dropped (more tokens, longer steps), and the
-window.
-Prints, and writes as JSON: peak bytes against the budget, ms per decoded token in turns 20-40 and in the last 20, the last answer.
+steps take about as long), the policy with pages that take fewer bits before anything is dropped (more tokens, longer steps), and the
+window. All of them in turn once more for each further run.
+Prints, and writes as JSON: peak bytes against the budget, ms per decoded token in turns 20-40 and in the last 20, the last answer, all of the
+first run; the ratio of those times, late_to_early, as a list of all runs.
 """
 
 import argparse
@@ -43,19 +44,12 @@ def summary(turns: list[dict]) -> dict:
     early, late = milliseconds(turns[19:40]), milliseconds(turns[-21:-1])
     return {"peak_bytes": max(turn["peak_bytes"] for turn in turns), "evicted_tokens": sum(turn["evicted_tokens"] for turn in turns),
             "computed_tokens": sum(turn["computed_tokens"] for turn in turns), "tokens": turns[-1]["reused_tokens"] + turns[-1]["new_tokens"],
-            "ms_per_token_turns_20_40": early, "ms_per_token_last_20": late, "late_to_early": round(late / early, 3),
+            "ms_per_token_turns_20_40": early, "ms_per_token_last_20": late, "late_to_early": [round(late / early, 3)],
             "pages": turns[-1]["pages"]["by_state"], "last_answer": turns[-1]["text"]}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("memdecay")
-    parser.add_argument("--model", default="smollm2")
-    parser.add_argument("--turns", type=int, default=200)
-    parser.add_argument("--share", type=float, default=0.25)
-    parser.add_argument("--policy", default="memdecay")
-    parser.add_argument("--out", type=pathlib.Path)
-    arguments = parser.parse_args()
+def one_run(arguments) -> dict[str, dict]:
+    """Every row once, by its name."""
     with tempfile.TemporaryDirectory() as folder:
         def played(*flags: str) -> dict:
             return summary(play(arguments.memdecay, arguments.model, conversation(arguments.turns), pathlib.Path(folder),
@@ -70,6 +64,25 @@ def main() -> int:
             rows[f"{policy}, {form}"] = row
             if row["peak_bytes"] > budget:
                 raise SystemExit(f"{policy}, {form}: {row['peak_bytes']} bytes, above the budget of {budget}")
+    return rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("memdecay")
+    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--turns", type=int, default=200)
+    parser.add_argument("--share", type=float, default=0.25)
+    parser.add_argument("--policy", default="memdecay")
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--out", type=pathlib.Path)
+    arguments = parser.parse_args()
+    if arguments.runs < 1:
+        parser.error("--runs is at least 1")
+    rows = one_run(arguments)
+    for _ in range(arguments.runs - 1):
+        for name, row in one_run(arguments).items():
+            rows[name]["late_to_early"] += row["late_to_early"]
     for name, row in rows.items():
         print(name, json.dumps(row))
     write_result(arguments.out, result("a long session within a share of the full cache's bytes", command=" ".join(sys.argv), rows=rows))

@@ -123,7 +123,7 @@ Status measure(const Asked& asked, nlohmann::ordered_json& json) {
   MEMDECAY_ASSIGN_OR_RETURN(
       Chains chains, chain_sessions(runs.trajectories, token_counter(engine->model()), chain));
   const std::vector<ChainedSession> chosen =
-      pick_sessions(std::move(chains), engine->context_tokens(), asked.sessions);
+      pick_sessions(std::move(chains), engine->context_tokens(), asked.sessions).sessions;
   std::map<std::string, std::vector<const ChainedSession*>> by_data_set;
   for (const ChainedSession& session : chosen) by_data_set[session.data_set].push_back(&session);
   for (const auto& [data_set, sessions] : by_data_set) {

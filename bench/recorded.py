@@ -1,4 +1,4 @@
-"""Recorded agent runs, and what `memdecay play` says about them."""
+"""Recorded agent runs, and what memdecay says about them."""
 
 import gzip
 import json
@@ -18,10 +18,17 @@ def first_trials(folder: pathlib.Path) -> list[dict]:
     return sorted((run for run in runs if run.get("trial", 0) == 0), key=lambda run: run["task_id"])
 
 
+def output_of(command: list[str]) -> str:
+    """What a program printed; its failure ends this one with what it said."""
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command[:2])} ended with status {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
 def play(program: str, model: str, conversation: dict, folder: pathlib.Path, *flags: str) -> list[dict]:
     """The turns of a conversation whose answers are forced."""
     file = folder / "conversation.json"
     file.write_text(json.dumps(conversation), encoding="utf-8")
     command = [program, "play", "-m", model, "--messages", str(file), "--recorded", "--json", *flags]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in output_of(command).splitlines()]

@@ -3,7 +3,7 @@
 
     run_stages.py [--quick | --list | STAGE...]
 
-Each stage writes its log to build/test-logs/STAGE.log, and shows its end when the stage fails. Test programs report through
+Each stage writes its log to build/test-logs/STAGE.log, and shows its errors and its end when the stage fails. Test programs report through
 GoogleTest's XML and pytest's, so the closing line counts test cases; every stage that is no test program counts
 as one. Exit status 0 when nothing failed.
 """
@@ -13,6 +13,7 @@ import collections.abc
 import dataclasses
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -27,6 +28,9 @@ LOGS = BUILD / "test-logs"
 REPORTS = BUILD / "test-reports"
 CORES = os.cpu_count() or 1
 SHOWN_LINES = 60
+SHOWN_ERRORS = 20
+# How compilers, ninja, GoogleTest and pytest begin what they say of an error; -Werror=... in a command line is none.
+ERROR = re.compile(r"^FAILED: |^FAILED |\berror: |\[  FAILED  \]")
 # The modules whose code runs on several threads: ThreadSanitizer builds take long, so it looks at these.
 THREADED = ["sys_test", "kernels_test", "transformer_test", "engine_test"]
 # The limits catch a stage that hangs; together the usual times stay below half an hour.
@@ -224,13 +228,19 @@ class Running:
         process.wait()
 
 
+def telling_lines(log: list[str]) -> list[str]:
+    """The end of a log, after the first errors of what stands before it: a build goes on behind them."""
+    errors = [line for line in log[:-SHOWN_LINES] if ERROR.search(line)]
+    return errors[:SHOWN_ERRORS] + ["..."] * bool(errors) + log[-SHOWN_LINES:]
+
+
 def report(running: Running, outcome: Outcome) -> None:
     counts = f"{outcome.passed} passed" + f", {outcome.failed} failed" * bool(outcome.failed)
     counts += f", {outcome.skipped} skipped" * bool(outcome.skipped)
     verdict = "ok  " if outcome.ok else "FAIL"
     print(f"{verdict} {outcome.stage.name:<10} {outcome.seconds:7.1f} s  {outcome.stage.says}: {counts}", flush=True)
     if not outcome.ok:
-        for line in running.log.read_text(encoding="utf-8", errors="replace").splitlines()[-SHOWN_LINES:]:
+        for line in telling_lines(running.log.read_text(encoding="utf-8", errors="replace").splitlines()):
             print(f"     | {line}")
         print(f"     {outcome.why}; the whole log: {running.log.relative_to(ROOT)}", flush=True)
 

@@ -79,7 +79,7 @@ Status calibrate_decay_command(const DecayFlags& flags) {
   options.adaptive_decay = false;
   MEMDECAY_ASSIGN_OR_RETURN(const auto engine, Engine::create(options));
   MEMDECAY_ASSIGN_OR_RETURN(const std::vector<ChainedSession> sessions,
-                            flags.runs.sessions_of(runs, *engine));
+                            flags.runs.sessions_of(runs, *engine, /*plants_facts=*/false));
   MEMDECAY_RETURN_IF_ERROR(make_folder(flags.out));
   MEMDECAY_ASSIGN_OR_RETURN(const auto records, record_all(*engine, sessions, flags.study));
   const Regions regions = calibrate_decay(records, flags.calibration);

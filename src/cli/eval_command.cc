@@ -15,7 +15,6 @@
 #include "cli/runs_flags.h"
 #include "cli/standard_error.h"
 #include "eval/evaluation.h"
-#include "eval/policy_version.h"
 #include "eval/report/html_report.h"
 #include "eval/report/results_file.h"
 #include "sys/whole_file.h"
@@ -97,29 +96,23 @@ void print_rows(const ResultsFile& results) {
 }
 
 Status eval(EvalFlags flags) {
-  if (flags.quick) {
-    flags.runs.use_defaults(kQuickSessions, kQuickTokens, kQuickTokens * 3 / 2);
-    flags.recall_sessions = std::min(flags.recall_sessions, kQuickRecallSessions);
-  }
   flags.session.after_the_fact = flags.eviction == "after";
   flags.runs.chain.split = flags.split == "development" ? Split::kDevelopment
                            : flags.split == "test"      ? Split::kTest
                                                         : Split::kAll;
-  MEMDECAY_ASSIGN_OR_RETURN(std::vector<MemoryCell> cells,
+  MEMDECAY_ASSIGN_OR_RETURN(const std::vector<MemoryCell> cells,
                             make_cells(flags.policies, flags.kv_formats, flags.budgets));
   MEMDECAY_ASSIGN_OR_RETURN(ResultsFile results, ResultsFile::open(flags.out + "/results.json"));
   MEMDECAY_ASSIGN_OR_RETURN(ScoresFile scores, ScoresFile::open(flags.out + "/scores.jsonl"));
   MEMDECAY_ASSIGN_OR_RETURN(const RunContents runs, flags.runs.read());
   MEMDECAY_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.options());
-  for (MemoryCell& cell : cells) {
-    MEMDECAY_ASSIGN_OR_RETURN(cell.version, policy_version(cell.spec(), options.policy_config));
-  }
   options.adaptive_decay = false;
   options.pools_for_all_forms = true;
   options.share_prefixes = false;  // what a cell keeps must not depend on the cells before
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(options));
+  const bool plants_facts = flags.recall_sessions > 0 && !flags.session.after_the_fact;
   MEMDECAY_ASSIGN_OR_RETURN(const std::vector<ChainedSession> sessions,
-                            flags.runs.sessions_of(runs, *engine));
+                            flags.runs.sessions_of(runs, *engine, plants_facts));
   MEMDECAY_RETURN_IF_ERROR(make_folder(flags.out));
   std::map<std::string, std::vector<const ChainedSession*>> by_data_set;
   for (const ChainedSession& session : sessions) by_data_set[session.data_set].push_back(&session);
@@ -141,6 +134,13 @@ Status eval(EvalFlags flags) {
   MEMDECAY_RETURN_IF_ERROR(write_report(results, flags));
   if (results.rows() > 0) return Status();
   return Status(StatusCode::kResourceExhausted, "no cell could be scored: the notes say why");
+}
+
+/// What --quick says where other flags do not.
+void use_quick_defaults(const CLI::App& command, EvalFlags& flags) {
+  flags.runs.use_defaults(kQuickSessions, kQuickTokens, kQuickTokens * 3 / 2);
+  if (command.count("--recall-sessions") == 0) flags.recall_sessions = kQuickRecallSessions;
+  if (command.count("--model") == 0) flags.engine.use_model(kQuickModel);
 }
 
 /// Words between commas; the next word of the command line is another's (RUNS may stand there).
@@ -207,7 +207,7 @@ void add_eval_command(CLI::App& program, int& status) {
       "25%,12.5%\n"
       "  memdecay eval runs/ --policy none --kv-format int8,int4   # forms without eviction");
   command->callback([flags, command, &status] {
-    if (flags->quick && command->count("--model") == 0) flags->engine.use_model(kQuickModel);
+    if (flags->quick) use_quick_defaults(*command, *flags);
     status = report(eval(*flags));
   });
 }

@@ -82,7 +82,9 @@ Status play_one(const PlayFlags& flags, const PlayOptions& options,
   const std::unique_ptr<Player>& player = *opened;
   RefusedPinsNote refused_pins;
   for (;;) {
-    MEMDECAY_ASSIGN_OR_RETURN(const std::optional<PlayedTurn> turn, player->next());
+    const Result<std::optional<PlayedTurn>> played = player->next();
+    if (!played.ok()) return played.status().with_context(file);
+    const std::optional<PlayedTurn>& turn = *played;
     if (!turn.has_value()) return Status();
     refused_pins.tell(*turn);
     if (flags.json) {

@@ -75,15 +75,15 @@ Status run(const RunFlags& flags) {
                             generate_while_heard(*engine, std::move(request)));
   PlayedTurn turn = turn_of(result, std::move(labels));
   meter.read(turn);
-  if (result.status.ok()) RefusedPinsNote().tell(turn);
   if (flags.json) {
     nlohmann::ordered_json json = result_json(result);
     json["memory"] = memory_json(*engine, *session);
     json["memory"].update(pages_json(*engine, *session, turn.labels));
     print_json(json);
   } else {
-    std::printf("\n");
+    print_text("\n");
   }
+  if (result.status.ok()) RefusedPinsNote().tell(turn);
   return result.status;
 }
 

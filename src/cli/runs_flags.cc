@@ -52,9 +52,11 @@ void RunsFlags::use_defaults(int most, std::int32_t min_tokens, std::int32_t max
   if (!is_given(min_option_)) chain.min_tokens = std::min(min_tokens, chain.max_tokens);
 }
 
-ChainOptions RunsFlags::chain_within(std::int32_t context_tokens) const {
+ChainOptions RunsFlags::chain_within(std::int32_t context_tokens, bool plants_facts) const {
   ChainOptions within = chain;
-  const std::int32_t longest = context_tokens - context_tokens / kPartsForFacts;
+  std::int32_t longest = context_tokens;
+  if (plants_facts) longest -= context_tokens / kPartsForFacts;
+  if (is_given(min_option_)) longest = std::max(longest, within.min_tokens);
   if (is_given(max_option_) || within.max_tokens <= longest) return within;
   within.max_tokens = longest;
   if (!is_given(min_option_)) within.min_tokens = std::min(within.min_tokens, longest / 2);
@@ -70,25 +72,19 @@ Result<RunContents> RunsFlags::read() const {
 }
 
 Result<std::vector<ChainedSession>> RunsFlags::sessions_of(const RunContents& runs,
-                                                           const Engine& engine) const {
+                                                           const Engine& engine,
+                                                           bool plants_facts) const {
   if (runs.trajectories.empty()) {
     return make_status(StatusCode::kInvalidArgument, "there are no recorded conversations in {}",
                        fmt::join(paths, ", "));
   }
-  const ChainOptions within = chain_within(engine.context_tokens());
+  const ChainOptions within = chain_within(engine.context_tokens(), plants_facts);
   MEMDECAY_ASSIGN_OR_RETURN(
       Chains chains, chain_sessions(runs.trajectories, token_counter(engine.model()), within));
   print_notes(chains.notes);
-  const auto too_long = std::count_if(
-      chains.sessions.begin(), chains.sessions.end(), [&](const ChainedSession& session) {
-        return !session.is_short && session.tokens > engine.context_tokens();
-      });
-  if (too_long > 0)
-    print_note(fmt::format("{} sessions are longer than the context of {} and are not played",
-                           too_long, engine.context_tokens()));
-  std::vector<ChainedSession> sessions =
-      pick_sessions(std::move(chains), engine.context_tokens(), most_sessions);
-  if (!sessions.empty()) return sessions;
+  PickedSessions picked = pick_sessions(std::move(chains), engine.context_tokens(), most_sessions);
+  print_notes(picked.notes);
+  if (!picked.sessions.empty()) return std::move(picked.sessions);
   return make_status(StatusCode::kInvalidArgument,
                      "the runs in {} make no session of {} to {} tokens that a context of {} "
                      "holds; --min-tokens asks for less",

@@ -28,12 +28,13 @@ struct RunsFlags {
 
   Result<RunContents> read() const;
   /// The first sessions of each data set that the engine can hold; kInvalidArgument where there is
-  /// none at all. Lengths that nobody gave are cut to the engine's context.
-  Result<std::vector<ChainedSession>> sessions_of(const RunContents& runs,
-                                                  const Engine& engine) const;
+  /// none at all. Lengths that nobody gave are cut to the engine's context, less a part where facts
+  /// are to be planted in the sessions and asked for.
+  Result<std::vector<ChainedSession>> sessions_of(const RunContents& runs, const Engine& engine,
+                                                  bool plants_facts) const;
 
  private:
-  ChainOptions chain_within(std::int32_t context_tokens) const;
+  ChainOptions chain_within(std::int32_t context_tokens, bool plants_facts) const;
 
   const CLI::Option* sessions_option_ = nullptr;
   const CLI::Option* min_option_ = nullptr;

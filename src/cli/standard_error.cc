@@ -14,6 +14,15 @@ namespace {
 constexpr double kTerminalSeconds = 0.1;
 constexpr double kLogSeconds = 2;
 constexpr double kLeastShare = 0.01;  // less says too little of the time that is left
+// Goes back to the line's begin, and clears what is left of it.
+constexpr const char* kLineBegin = "\r";
+constexpr const char* kClearRest = "\033[K";
+
+/// Whether the terminal's cursor is behind a Progress line that will be written anew.
+bool& progress_line_is_open() {
+  static bool is_open = false;
+  return is_open;
+}
 
 double seconds_between(std::int64_t begin_ns, std::int64_t end_ns) {
   return static_cast<double>(end_ns - begin_ns) / 1e9;
@@ -27,7 +36,14 @@ std::string time_left(double share, double seconds) {
 
 }  // namespace
 
+void clear_progress_line() {
+  if (!progress_line_is_open()) return;
+  std::fprintf(stderr, "%s%s", kLineBegin, kClearRest);
+  progress_line_is_open() = false;
+}
+
 void print_note(const std::string& note) {
+  clear_progress_line();
   std::fprintf(stderr, "note: %s\n", note.c_str());
 }
 
@@ -45,11 +61,11 @@ void Progress::tell(const std::string& what, double share) {
   if (!ends && seconds_between(told_ns_, now_ns) < (terminal ? kTerminalSeconds : kLogSeconds))
     return;
   told_ns_ = now_ns;
-  // "\r" goes back to the line's begin, "\033[K" clears what a longer one left there.
-  std::fprintf(stderr, "%s%s: %.0f %%%s%s", terminal ? "\r" : "", what.c_str(), 100 * share,
+  std::fprintf(stderr, "%s%s: %.0f %%%s%s", terminal ? kLineBegin : "", what.c_str(), 100 * share,
                time_left(share, seconds_between(begin_ns_, now_ns)).c_str(),
-               terminal ? "\033[K" : "\n");
+               terminal ? kClearRest : "\n");
   if (terminal && ends) std::fprintf(stderr, "\n");
+  progress_line_is_open() = terminal && !ends;
 }
 
 }  // namespace memdecay

@@ -8,6 +8,10 @@
 
 namespace memdecay {
 
+/// What is told next stands at the begin of a line: where a Progress line is open at a terminal,
+/// in its place. print_note() does it by itself.
+void clear_progress_line();
+
 /// "note: ..."
 void print_note(const std::string& note);
 

@@ -67,7 +67,8 @@ Status Lockstep::extend_alone(std::size_t session, std::span<const TokenId> toke
                                 [&](std::size_t, int position, std::span<const float> logits) {
                                   on_logits(session, position, logits);
                                 });
-    if (status.code() != StatusCode::kResourceExhausted) return status;
+    // The reference forgets nothing, so parts would find no more room.
+    if (session == 0 || status.code() != StatusCode::kResourceExhausted) return status;
     in_parts_[session] = true;
     tokens = tokens.subspan(one->tokens().size() - before);
   }

@@ -180,10 +180,15 @@ TEST_F(LockstepTest, WhatTheReferenceCannotHoldEndsThePlay) {
   options.kv_budget_bytes = file_.bytes_of_pages(6);
   const auto engine = ModelFile::engine(options);
   const auto lockstep = Lockstep::open(*engine, {}).value();
+  std::size_t of_whole_passes = 0;
   const Status status = lockstep->play(
       random_prompt(kTokens, 3), plain_labels(), judged_, {24, 24}, [](const ComparedToken&) {},
-      [] { return Status(); });
+      [&] {
+        of_whole_passes = lockstep->tokens_played();
+        return Status();
+      });
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(lockstep->tokens_played(), of_whole_passes) << "it tries no pass in parts";
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "core/units.h"
+#include "eval/policy_version.h"
 #include "policy/policies/policy_spec.h"
 
 namespace memdecay {
@@ -94,7 +95,8 @@ Result<SessionOptions> MemoryCell::options(std::uint64_t protected_bytes,
 
 Result<std::vector<MemoryCell>> make_cells(const std::vector<std::string>& policies,
                                            const std::vector<std::string>& kv_formats,
-                                           const std::vector<std::string>& budgets) {
+                                           const std::vector<std::string>& budgets,
+                                           const PolicyConfig& config) {
   std::vector<CellBudget> parsed;
   for (const std::string& budget : budgets) {
     MEMDECAY_ASSIGN_OR_RETURN(CellBudget one, parse_cell_budget(budget));
@@ -105,13 +107,14 @@ Result<std::vector<MemoryCell>> make_cells(const std::vector<std::string>& polic
     const std::string name = plain_name(policy);
     if (name != "none" && name != kOracle)
       MEMDECAY_RETURN_IF_ERROR(make_policy_by_spec(name).status());
+    MEMDECAY_ASSIGN_OR_RETURN(const std::string version, policy_version(name, config));
     for (const std::string& format : kv_formats) {
       MEMDECAY_RETURN_IF_ERROR(kv_forms_named(format).status());
       if (name == "none") {
-        add_cell({policy, format, {}}, cells);
+        add_cell({policy, format, {}, version}, cells);
         continue;
       }
-      for (const CellBudget& budget : parsed) add_cell({policy, format, budget}, cells);
+      for (const CellBudget& budget : parsed) add_cell({policy, format, budget, version}, cells);
     }
   }
   return cells;

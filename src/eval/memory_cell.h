@@ -11,6 +11,7 @@
 
 #include "core/status.h"
 #include "engine/engine_options.h"
+#include "engine/memory/policy_config.h"
 
 namespace memdecay {
 
@@ -39,8 +40,10 @@ struct MemoryCell {
 Result<CellBudget> parse_cell_budget(std::string_view text);
 /// Every policy in every form within every budget, each cell once; "none" has no budget, so it
 /// stands there once a form, and "all" is every policy, each but memdecay's with +prefix too.
+/// `config` is the engine's that will play them: versions are by what it says.
 Result<std::vector<MemoryCell>> make_cells(const std::vector<std::string>& policies,
                                            const std::vector<std::string>& kv_formats,
-                                           const std::vector<std::string>& budgets);
+                                           const std::vector<std::string>& budgets,
+                                           const PolicyConfig& config = {});
 
 }  // namespace memdecay

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "eval/policy_version.h"
 #include "policy/policies/make_policy.h"
 
 namespace memdecay {
@@ -37,6 +38,15 @@ TEST(MemoryCell, NoneStandsOnceAFormat) {
   EXPECT_TRUE(cells[0].budget.text.empty());
   EXPECT_EQ(cells[0].options(1, 2)->budget_bytes, KvBudget::kUnlimited);
   EXPECT_EQ(cells[5].budget.text, "25%");
+}
+
+TEST(MemoryCell, CellsAreMadeWithTheVersionOfTheirPolicy) {
+  PolicyConfig config;
+  config.decay[0] += 0.5;
+  const auto cells =
+      make_cells({"memdecay:beta=3", "lru+prefix"}, {"fp16"}, {"25%"}, config).value();
+  EXPECT_EQ(cells[0].version, policy_version("memdecay:beta=3", config).value());
+  EXPECT_EQ(cells[1].version, policy_version("lru", config).value());
 }
 
 TEST(MemoryCell, WhatIsAskedForTwiceIsOneCell) {

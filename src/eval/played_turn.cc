@@ -4,16 +4,11 @@
 #include <numeric>
 #include <utility>
 
+#include "eval/metrics/bootstrap.h"
+#include "eval/region_fates.h"
+
 namespace memdecay {
 namespace {
-
-/// How many of the span's tokens are in the runs.
-int tokens_kept(TokenRange span, const std::vector<PositionRun>& runs) {
-  int kept = 0;
-  for (const PositionRun& run : runs)
-    kept += std::max(0, std::min(span.end, run.end()) - std::max(span.begin, run.first));
-  return kept;
-}
 
 /// A pinned token is not protected where its page was refused the pin, or has gone for want of it.
 void count_pins(const SessionMemory& memory, bool protects_prefix, PlayedTurn& turn) {
@@ -21,7 +16,7 @@ void count_pins(const SessionMemory& memory, bool protects_prefix, PlayedTurn& t
     const bool pinned = span.pinned || (protects_prefix && span.region == Region::kSystem);
     if (!pinned) continue;
     turn.pinned_tokens += span.tokens.size();
-    turn.pins_refused_tokens += span.tokens.size() - tokens_kept(span.tokens, turn.kept);
+    turn.pins_refused_tokens += span.tokens.size() - tokens_within(span.tokens, turn.kept);
   }
   for (const SessionMemory::Page& page : memory.pages())
     if (memory.explain(page).pin_refused) turn.pins_refused_tokens += page.filled;
@@ -39,10 +34,7 @@ double PlayedTurn::ms_per_token() const {
 
 double PlayedTurn::step_ms(double share) const {
   if (step_ns.empty()) return 0;
-  std::vector<std::int64_t> sorted = step_ns;
-  const auto rank = static_cast<std::ptrdiff_t>(share * static_cast<double>(sorted.size() - 1));
-  std::nth_element(sorted.begin(), sorted.begin() + rank, sorted.end());
-  return static_cast<double>(sorted[static_cast<std::size_t>(rank)]) / 1e6;
+  return quantile_of({step_ns.begin(), step_ns.end()}, share) / 1e6;
 }
 
 PlayedTurn turn_of(const GenerationResult& result, PromptLabels labels) {
@@ -55,16 +47,14 @@ PlayedTurn turn_of(const GenerationResult& result, PromptLabels labels) {
   turn.computed_tokens = result.computed_tokens;
   turn.generated_tokens = static_cast<int>(result.tokens.size());
   turn.agreed_tokens = turn.generated_tokens;
+  turn.evicted_tokens = result.evicted_tokens;
   turn.prompt_ns = result.prompt_ns;
   turn.step_ns = result.step_ns;
   turn.text = result.text;
   return turn;
 }
 
-TurnMeter::TurnMeter(Engine& engine, const Session& session)
-    : engine_(engine),
-      session_(session),
-      evicted_before_(session.memory() != nullptr ? session.memory()->evicted_tokens() : 0) {
+TurnMeter::TurnMeter(Engine& engine, const Session& session) : engine_(engine), session_(session) {
   engine.reset_peak_bytes();
 }
 
@@ -75,7 +65,6 @@ void TurnMeter::read(PlayedTurn& turn) const {
   turn.kept = engine_.held_tokens(session_);
   const SessionMemory* memory = session_.memory();
   if (memory == nullptr) return;
-  turn.evicted_tokens = memory->evicted_tokens() - evicted_before_;
   count_pins(*memory, engine_.options().protect_prefix, turn);
 }
 

@@ -14,19 +14,19 @@
 namespace memdecay {
 
 struct PlayedTurn {
-  int turn = 0;               ///< from 1
-  int new_tokens = 0;         ///< of the input, never seen before
-  int reused_tokens = 0;      ///< of the input, not computed: in the session, evicted ones
-                              ///< included, or in prefixes that other sessions left
-  int cached_tokens = 0;      ///< of those, from the prefixes
-  int recomputed_tokens = 0;  ///< of the input, in the session before and computed again
-  int computed_tokens = 0;    ///< rows of forward passes
-  int generated_tokens = 0;   ///< written, or forced
-  int agreed_tokens = 0;      ///< of those, what the model itself would write there, greedily
-  std::int64_t evicted_tokens = 0;
-  std::uint64_t live_bytes = 0;   ///< of the budget, at the turn's end
-  std::uint64_t peak_bytes = 0;   ///< the most of this turn
-  std::vector<PositionRun> kept;  ///< positions whose keys and values are there at the turn's end
+  int turn = 0;                     ///< from 1
+  int new_tokens = 0;               ///< of the input, never seen before
+  int reused_tokens = 0;            ///< of the input, not computed: in the session, evicted ones
+                                    ///< included, or in prefixes that other sessions left
+  int cached_tokens = 0;            ///< of those, from the prefixes
+  int recomputed_tokens = 0;        ///< of the input, in the session before and computed again
+  int computed_tokens = 0;          ///< rows of forward passes
+  int generated_tokens = 0;         ///< written, or forced
+  int agreed_tokens = 0;            ///< of those, what the model itself would write there, greedily
+  std::int64_t evicted_tokens = 0;  ///< of the session, by this turn
+  std::uint64_t live_bytes = 0;     ///< of the budget, at the turn's end
+  std::uint64_t peak_bytes = 0;     ///< the most of this turn
+  std::vector<PositionRun> kept;    ///< positions whose keys and values are there at the turn's end
   std::int64_t prompt_ns = 0;
   std::vector<std::int64_t> step_ns;  ///< of each decode step
   std::string text;
@@ -36,7 +36,7 @@ struct PlayedTurn {
   std::string miss;             ///< why what should have been reused was not; else empty
 
   double ms_per_token() const;
-  /// The decode step that a share of all are no slower than, in ms; 0 without steps.
+  /// What a share of the decode steps are no slower than, in ms (quantile_of()); 0 without steps.
   /// REQUIRES: 0 <= share <= 1.
   double step_ms(double share) const;
 };
@@ -48,13 +48,12 @@ class TurnMeter {
  public:
   /// The engine's peak counts from now.
   TurnMeter(Engine& engine, const Session& session);
-  /// Fills in bytes, what was evicted and kept, and which pins hold, from the turn's labels.
+  /// Fills in bytes, what is kept, and which pins hold, from the turn's labels.
   void read(PlayedTurn& turn) const;
 
  private:
   Engine& engine_;
   const Session& session_;
-  std::int64_t evicted_before_;
 };
 
 }  // namespace memdecay

@@ -14,12 +14,17 @@ namespace memdecay {
 namespace {
 
 /// The conversation as eval reads a run that holds it alone, in words that the template writes.
-Result<nlohmann::ordered_json> read_alone(const Model& model, nlohmann::ordered_json conversation) {
+/// Regions stay as the client says them, right or wrong: render_prompt() judges them.
+Result<nlohmann::ordered_json> read_alone(const Model& model,
+                                          const nlohmann::ordered_json& conversation) {
   const std::string place = "the conversation";
   RunContents contents;
-  MEMDECAY_RETURN_IF_ERROR(
-      kOpenAiFormat.read({place, {std::move(conversation)}, {place}}, contents));
-  return fit_to_template(model, std::move(contents.trajectories.front().conversation));
+  MEMDECAY_RETURN_IF_ERROR(kOpenAiFormat.read({place, {conversation}, {place}}, contents));
+  nlohmann::ordered_json read = std::move(contents.trajectories.front().conversation);
+  const nlohmann::ordered_json& messages = conversation.at("messages");
+  for (std::size_t i = 0; i < messages.size(); ++i)
+    if (messages[i].contains("region")) read["messages"][i]["region"] = messages[i]["region"];
+  return fit_to_template(model, std::move(read));
 }
 
 /// What an answer says: its text, else its calls.
@@ -29,11 +34,15 @@ std::string answer_text(const nlohmann::ordered_json& message) {
                                                            : content;
 }
 
+std::int64_t evicted_tokens(const Session& session) {
+  return session.memory() != nullptr ? session.memory()->evicted_tokens() : 0;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Player>> Player::open(Engine& engine, nlohmann::ordered_json conversation,
                                              const PlayOptions& options) {
-  MEMDECAY_ASSIGN_OR_RETURN(conversation, read_alone(engine.model(), std::move(conversation)));
+  MEMDECAY_ASSIGN_OR_RETURN(conversation, read_alone(engine.model(), conversation));
   const nlohmann::ordered_json& messages = conversation.at("messages");
   std::unique_ptr<Player> player(new Player(engine, options));
   for (std::size_t i = 0; i < messages.size(); ++i)
@@ -122,6 +131,7 @@ Result<std::optional<PlayedTurn>> Player::next() {
   if (next_ == answers_.size()) return std::optional<PlayedTurn>();
   PlayedTurn turn;
   const TurnMeter meter(engine_, *session_);
+  const std::int64_t evicted_before = evicted_tokens(*session_);
   const std::size_t answer = answers_[next_];
   const bool recorded = options_.force_recorded && answer < conversation_["messages"].size();
   MEMDECAY_RETURN_IF_ERROR(recorded ? force(answer, turn) : generate(answer, turn));
@@ -129,6 +139,8 @@ Result<std::optional<PlayedTurn>> Player::next() {
   if (options_.shrink_to_bytes > 0 && next_ == answers_.size())
     MEMDECAY_RETURN_IF_ERROR(engine_.shrink(*session_, options_.shrink_to_bytes));
   turn.turn = static_cast<int>(next_);
+  // No result tells it of a forced answer, nor of what the session shrank by.
+  turn.evicted_tokens = evicted_tokens(*session_) - evicted_before;
   meter.read(turn);
   return std::optional<PlayedTurn>(std::move(turn));
 }

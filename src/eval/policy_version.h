@@ -1,7 +1,8 @@
-// Policy version: what makes scores of a memdecay policy another policy's, though its name is the
-// same: the settings it really has, and how this program understands them.
+// Policy version: what makes scores of a policy another's, though its name is the same: the
+// settings it really has, and how this program understands them.
 //
-// Baselines are what their papers say and have none. Pure, any thread.
+// A memdecay policy is known by all its settings; a baseline by those that make_policy.h gives it,
+// protection and ladder. Pure, any thread.
 #pragma once
 
 #include <string>
@@ -12,11 +13,11 @@
 
 namespace memdecay {
 
-/// To be raised with every change of what a memdecay policy does with the same settings.
+/// To be raised with every change of what a policy does with the same settings.
 inline constexpr int kScoresVersion = 1;
 
-/// "" for a policy without one. Settings behind the name count; what apply_policy_spec() says of
-/// those that are wrong.
+/// "" for "none", which forgets nothing. Settings behind the name count; what apply_policy_spec()
+/// says of those that are wrong.
 Result<std::string> policy_version(std::string_view spec, const PolicyConfig& config);
 
 }  // namespace memdecay

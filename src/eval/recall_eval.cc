@@ -166,14 +166,18 @@ Result<std::vector<Result<std::vector<ProbeScore>>>> ask_for_facts(
       read_session(engine.model(), probed.session, options.label_noise, options.seed));
   using CellProbes = Result<std::vector<ProbeScore>>;
   std::vector<CellProbes> scores(cells.size(), std::vector<ProbeScore>());
-  const std::size_t tokens = read.prompt.tokens.size();
-  if (tokens + kQuestionTokens > static_cast<std::size_t>(engine.context_tokens())) return scores;
   std::vector<MemoryCell> asked;
   std::vector<std::size_t> cell_of;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (cells[i].is_oracle()) continue;
     asked.push_back(cells[i]);
     cell_of.push_back(i);
+  }
+  const std::size_t tokens = read.prompt.tokens.size();
+  if (asked.empty() ||
+      tokens + kQuestionTokens > static_cast<std::size_t>(engine.context_tokens())) {
+    on_progress(1);
+    return scores;
   }
   const std::uint64_t token_bytes = engine.kv_bytes_per_token();
   MEMDECAY_ASSIGN_OR_RETURN(

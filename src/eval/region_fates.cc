@@ -8,7 +8,12 @@
 namespace memdecay {
 namespace {
 
-/// Tokens of a span that lie in one of the runs.
+std::string name_of(Region region) {
+  return std::string(region_name(region));
+}
+
+}  // namespace
+
 Position tokens_within(const TokenRange& span, std::span<const PositionRun> runs) {
   Position tokens = 0;
   auto run = std::lower_bound(
@@ -18,12 +23,6 @@ Position tokens_within(const TokenRange& span, std::span<const PositionRun> runs
     tokens += std::min(span.end, run->end()) - std::max(span.begin, run->first);
   return tokens;
 }
-
-std::string name_of(Region region) {
-  return std::string(region_name(region));
-}
-
-}  // namespace
 
 std::map<std::string, double> kept_shares(std::span<const RegionSpan> regions,
                                           std::span<const PositionRun> held) {

@@ -20,6 +20,9 @@ namespace memdecay {
 /// Ages are told in steps of so many tokens.
 inline constexpr std::int64_t kAgeStep = 32;
 
+/// Tokens of the span that lie in one of the runs, which ascend. O(log(runs) + those within).
+Position tokens_within(const TokenRange& span, std::span<const PositionRun> runs);
+
 /// Region name -> share of its tokens that are held. `regions` cover [0, tokens) in order, `held`
 /// is ascending. O(both).
 std::map<std::string, double> kept_shares(std::span<const RegionSpan> regions,

@@ -24,6 +24,13 @@ TEST(RegionFates, KeptCountsTheTokensThatAreHeldWhateverPageTheyLieIn) {
   EXPECT_EQ(kept_shares(regions(), {}).at("tool"), 0);
 }
 
+TEST(RegionFates, TokensWithinRunsAreCounted) {
+  const std::vector<PositionRun> runs = {{0, 4}, {10, 5}, {30, 10}};
+  EXPECT_EQ(tokens_within({2, 35}, runs), 2 + 5 + 5);
+  EXPECT_EQ(tokens_within({4, 10}, runs), 0);
+  EXPECT_EQ(tokens_within({0, 9}, {}), 0);
+}
+
 TEST(RegionFates, AgesAreFromATokenToWhenItWasLetGo) {
   const std::vector<RegionSpan> spans = regions();
   DropAges ages(spans);

@@ -168,8 +168,7 @@ Status evaluate_group(Engine& engine, const ReadSession& read, std::span<const M
                             Lockstep::open(engine, memories));
   std::vector<CellScores> scores(cells.size());
   PassWatch watch(engine, *lockstep, read, memories, scores, first_scored(tokens, options),
-                  spread_turn_ends(read.judged, first_scored(tokens, options),
-                                   static_cast<std::size_t>(options.timed_turns)));
+                  spread_turn_ends(read.judged, first_scored(tokens, options), kTimedTurns));
   std::vector<DecisionMetrics> metrics(cells.size());
   for (const ActionPiece& piece : read.pieces) {
     const TokenSpan span = tokens_of_bytes(piece.bytes, read.prompt.token_ends);

@@ -31,7 +31,6 @@ struct SessionEvalOptions {
   bool after_the_fact = false;
   /// Also plays a copy of the session that has facts planted in it, and asks for them.
   bool asks_for_facts = false;
-  int timed_turns = 12;  ///< at most, evenly spread
   std::uint64_t seed = 1;
 };
 

@@ -4,6 +4,7 @@
 // (engine/session.h) and is gone afterwards: the session stays as it is. One thread, the engine's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,6 +12,9 @@
 #include "engine/engine.h"
 
 namespace memdecay {
+
+/// Most turns of a session behind which steps are timed, evenly spread.
+inline constexpr std::size_t kTimedTurns = 12;
 
 /// Milliseconds of a decode step, its logits included, after so many of the assistant's turns.
 struct StepSample {

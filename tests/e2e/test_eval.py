@@ -1,10 +1,12 @@
 """`eval`: recorded runs in, rows and a report out; what was measured is kept and never measured twice."""
 
 import json
+import os
+import pty
 import re
 
 import pytest
-from program import fails, memdecay, misused, succeeds
+from program import fails, memdecay, misused, start, succeeds
 
 pytestmark = pytest.mark.model("smollm2")
 
@@ -194,18 +196,77 @@ def test_sessions_beyond_the_context_are_none(shop_runs, tmp_path):
     assert "that a context of 199 holds" in evaluate(shop_runs, tmp_path, "-c", 199).err
 
 
-def test_sessions_are_cut_to_the_context_unless_lengths_are_given(shop_runs, tmp_path):
+@pytest.mark.parametrize(("flags", "says"), [
+    (["--recall-sessions", "1"], "525 to 1050"), (["--recall-sessions", "0"], "600 to 1200"), (["--eviction", "after"], "600 to 1200")])
+def test_sessions_are_cut_to_the_context_unless_lengths_are_given(shop_runs, tmp_path, flags, says):
+    """An eighth is left to facts where some are planted."""
     ended = memdecay("eval", shop_runs, "-m", "smollm2", "-t", "1", "-c", "1200", "--out", tmp_path, "--policy", "none", "--kv-format",
-                     "fp16", "--sessions", "1", "--recall-sessions", "0")
+                     "fp16", "--sessions", "1", *flags)
     assert ended.status == 0, ended.err
-    assert "note: sessions have 525 to 1050 tokens, since the model's context is 1200" in ended.err.splitlines()
+    assert f"note: sessions have {says} tokens, since the model's context is 1200" in ended.err.splitlines()
     assert rows_of(tmp_path)["none", "fp16", ""]["sessions"] == 1
+
+
+def test_a_shortest_length_that_is_given_holds(shop_runs, tmp_path):
+    for command in (["eval"], ["calibrate", "decay"]):
+        ended = memdecay(*command, shop_runs, "-m", "smollm2", "-c", "1200", "--out", tmp_path, "--min-tokens", "2000")
+        assert "no session of 2000 to 2000 tokens that a context of 1200 holds" in ended.err.splitlines()[-1], ended
+    ended = memdecay("eval", shop_runs, "-m", "smollm2", "-t", "1", "-c", "1200", "--out", tmp_path, "--min-tokens", "1100", "--policy",
+                     "none", "--kv-format", "fp16", "--sessions", "1")
+    assert "sessions have 1100 to 1100 tokens" in ended.err, ended
+
+
+def test_a_session_without_room_for_facts_is_done_all_the_same(shop_runs, tmp_path):
+    ended = evaluate(shop_runs, tmp_path, "-c", "1200", "--min-tokens", "1100", "--policy", "none", "--kv-format", "fp16", "--sessions", "1",
+                     "--recall-sessions", "1")
+    assert ended.status == 0, ended.err
+    assert "recall" not in rows_of(tmp_path)["none", "fp16", ""]
+    assert [line for line in ended.err.splitlines() if ", session " in line][-1].endswith(": 100 %"), ended.err
+
+
+def test_a_message_of_a_run_may_call_anything_its_region(shop_runs, tmp_path):
+    """What a recording says of a cloud is no word to the memory; --min-tokens ends it when all is read and counted."""
+    episodes = json.loads(shop_runs.read_text())
+    episodes[0]["traj"][1]["region"] = "us-east-1"
+    episodes[1]["traj"][2]["region"] = None
+    runs = tmp_path / "cloud.json"
+    runs.write_text(json.dumps(episodes))
+    says = fails("eval", runs, "-m", "smollm2", "--out", tmp_path, "--min-tokens", "9000", "--max-tokens", "9000")
+    assert "no session of 9000 to 9000 tokens" in says
+
+
+def test_a_note_at_a_terminal_takes_the_place_of_the_progress_line(shop_runs, tmp_path):
+    ours, its = pty.openpty()
+    process = start("eval", shop_runs, "-m", "smollm2", "-t", "1", "--out", tmp_path, "--min-tokens", "200", "--max-tokens", "1500", "--policy",
+                    "window", "--kv-format", "fp16", "--budget", "100KiB", "--sessions", "1", "--recall-sessions", "0", stderr=its)
+    os.close(its)
+    said = b""
+    try:
+        while part := os.read(ours, 4096):
+            said += part
+    except OSError:  # Linux says so when the last writer is gone
+        pass
+    os.close(ours)
+    assert process.wait(timeout=60) == 1
+    lines = said.decode().splitlines(keepends=False)
+    assert b"session 1 of 1: " in said
+    for begin in ("note: window in fp16", "memdecay: no cell"):
+        before = said.decode().split(begin)[0]
+        assert before.endswith(("\n", "\r\x1b[K")), lines
 
 
 def test_quick_leaves_what_is_given_alone(shop_runs, tmp_path):
     says = fails("eval", shop_runs, "--quick", "-m", "smollm2", "--out", tmp_path, "--min-tokens", "7000", "--max-tokens", "7000")
     assert "no session of 7000 to 7000 tokens" in says
     assert "no session of 2250 to 2250 tokens" in fails("eval", shop_runs, "--quick", "-m", "smollm2", "--out", tmp_path, "--min-tokens", "2250")
+    facts = []
+    for more in ([], ["--recall-sessions", "2"]):
+        out = tmp_path / str(len(more))
+        ended = memdecay("eval", shop_runs, "--quick", "-t", "1", "--out", out, "--min-tokens", "300", "--max-tokens", "600", "--policy", "none",
+                         "--kv-format", "fp16", *more)
+        assert ended.status == 0, ended.err
+        facts.append([json.loads(line)["session"].endswith("+facts") for line in (out / "scores.jsonl").read_text().splitlines()])
+    assert facts == [[True, False], [True, True]]
 
 
 def test_all_is_every_policy(tmp_path):

@@ -103,6 +103,19 @@ def test_the_client_may_say_what_region_a_message_is(tmp_path, budget):
         assert "message 2" in sentence and "system, decision, tool, recent, ordinary" in sentence
 
 
+def test_the_file_that_fails_is_named(tmp_path, file):
+    bad = tmp_path / "bad.json"
+    said = conversation(1)
+    said["messages"][1]["region"] = "us-east-1"
+    bad.write_text(json.dumps(said))
+    good = tmp_path / "good.json"
+    good.write_text(json.dumps(conversation(1)))
+    sentence = fails("play", "-m", "smollm2", "-t", 1, "--messages", good, bad, good, "--recorded", "--json")
+    assert sentence.startswith(f"{bad}: ") and "message 2" in sentence
+    assert fails_with_output("play", "-m", "smollm2", "-t", 1, "--messages", good, file, "--recorded", "--policy", "none", "--kv-budget",
+                             "4MiB").startswith(f"memdecay: {file}: ")
+
+
 def test_a_pin_that_is_refused_is_said_once(tmp_path):
     large = conversation(3)
     large["messages"][0]["content"] += " Note everything down as it is said, word by word." * 40

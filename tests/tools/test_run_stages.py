@@ -56,6 +56,13 @@ def test_stages_go_on_after_a_failure_and_wait_for_what_they_need(capsys):
     assert "| words" in capsys.readouterr().out
 
 
+def test_what_failed_early_is_shown_before_the_end():
+    log = ["[1/99] g++ -Werror -c a.cc", "FAILED: a.o", "a.cc:1:2: error: no", "[2/99] error_test.cc.o"] + [str(i) for i in range(60)]
+    shown = run_stages.telling_lines(log)
+    assert shown[:3] == ["FAILED: a.o", "a.cc:1:2: error: no", "..."] and shown[3:] == log[-60:]
+    assert run_stages.telling_lines(log[:4]) == log[:4]
+
+
 def test_choosing_takes_what_is_needed(monkeypatch):
     monkeypatch.setattr(run_stages, "formatted_sources", lambda: [])
     names = [stage.name for stage in run_stages.choose(run_stages.stages(), ["unit-asan"])]

@@ -1,10 +1,12 @@
 #include "eval/readers/chat_messages.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
 #include "core/text_hash.h"
 #include "eval/readers/run_document.h"
+#include "policy/region.h"
 
 namespace memdecay {
 namespace {
@@ -97,6 +99,13 @@ std::string answered_call(const ordered_json& message) {
   return one ? (*ids)[0].get<std::string>() : std::string();
 }
 
+/// Whether the member is the client's word to the memory; recordings call other things a region.
+bool says_its_region(const ordered_json& message) {
+  const auto said = message.find("region");
+  return said != message.end() && std::any_of(kRegionNames.begin(), kRegionNames.end(),
+                                              [&](std::string_view name) { return *said == name; });
+}
+
 }  // namespace
 
 Result<std::string> text_member(const ordered_json& object, const char* name,
@@ -146,8 +155,7 @@ Result<ordered_json> clean_message(const ordered_json& message, const std::strin
     if (const std::string name = label_member(message, "name"); !name.empty()) clean["name"] = name;
     if (const std::string id = answered_call(message); !id.empty()) clean["tool_call_id"] = id;
   }
-  // The client's word to the memory, which render_prompt() checks.
-  if (message.contains("region")) clean["region"] = message.at("region");
+  if (says_its_region(message)) clean["region"] = message.at("region");
   return clean;
 }
 

@@ -2,7 +2,8 @@
 //
 // Content null or missing becomes an empty text, text parts are joined, arguments written as a JSON
 // string become the object they say. What has the wrong type is kCorrupt with its place; what is
-// not part of a chat message is left out. Pure functions, any thread.
+// not part of a chat message is left out, a "region" that is none of region.h too. Pure functions,
+// any thread.
 #pragma once
 
 #include <nlohmann/json.hpp>

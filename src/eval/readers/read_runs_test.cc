@@ -179,6 +179,18 @@ TEST(ReadRuns, PlainConversationsWithOrWithoutTools) {
   EXPECT_EQ(read_ok(R"([{"role": "user", "content": "u"}])").trajectories.size(), 1U);
 }
 
+TEST(ReadRuns, ARegionThatIsNoneOfTheMemorysIsLeftOut) {
+  const RunContents contents =
+      read_ok(R"({"messages": [{"role": "user", "content": "a", "region": "decision"},)"
+              R"({"role": "user", "content": "b", "region": "us-east-1"},)"
+              R"({"role": "user", "content": "c", "region": null},)"
+              R"({"role": "user", "content": "d", "region": ["tool"]}]})");
+  ASSERT_EQ(contents.trajectories.size(), 1U);
+  EXPECT_EQ(contents.trajectories[0].messages().dump(),
+            R"([{"role":"user","content":"a","region":"decision"},{"role":"user","content":"b"},)"
+            R"({"role":"user","content":"c"},{"role":"user","content":"d"}])");
+}
+
 TEST(ReadRuns, DamageIsNamedWithItsPlace) {
   EXPECT_EQ(failure(""), "runs.json holds no text");
   EXPECT_EQ(failure("  \n"), "runs.json holds no text");

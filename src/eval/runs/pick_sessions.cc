@@ -1,19 +1,29 @@
 #include "eval/runs/pick_sessions.h"
 
+#include <fmt/format.h>
+
 #include <map>
-#include <string>
 #include <utility>
 
 namespace memdecay {
 
-std::vector<ChainedSession> pick_sessions(Chains chains, std::int32_t context_tokens, int most) {
+PickedSessions pick_sessions(Chains chains, std::int32_t context_tokens, int most) {
   std::map<std::string, int> taken;
-  std::vector<ChainedSession> sessions;
+  PickedSessions picked;
+  int too_long = 0;
   for (ChainedSession& session : chains.sessions) {
-    const bool fits = !session.is_short && session.tokens <= context_tokens;
-    if (fits && taken[session.data_set]++ < most) sessions.push_back(std::move(session));
+    if (session.is_short) continue;
+    if (session.tokens > context_tokens) {
+      ++too_long;
+    } else if (taken[session.data_set]++ < most) {
+      picked.sessions.push_back(std::move(session));
+    }
   }
-  return sessions;
+  if (too_long > 0)
+    picked.notes.push_back(fmt::format(
+        "{} longer than the context of {} and not played",
+        too_long == 1 ? "1 session is" : fmt::format("{} sessions are", too_long), context_tokens));
+  return picked;
 }
 
 }  // namespace memdecay
