@@ -14,7 +14,7 @@
 
 #include "engine/model.h"
 #include "engine/model_catalogue.h"
-#include "engine/prompt.h"
+#include "engine/prompt/prompt.h"
 #include "kv/kv_cache.h"
 #include "model/transformer/layer_groups.h"
 

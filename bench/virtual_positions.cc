@@ -18,7 +18,7 @@
 #include "core/units.h"
 #include "engine/engine.h"
 #include "engine/model_catalogue.h"
-#include "engine/prompt.h"
+#include "engine/prompt/prompt.h"
 #include "sys/whole_file.h"
 
 namespace memdecay {

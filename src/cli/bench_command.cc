@@ -13,8 +13,8 @@
 #include "cli/peer_engine.h"
 #include "cli/standard_output.h"
 #include "core/units.h"
-#include "eval/bandwidth_probe.h"
-#include "eval/speed.h"
+#include "eval/speed/bandwidth_probe.h"
+#include "eval/speed/speed.h"
 #include "sys/cpu.h"
 #include "sys/memory.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "eval/speed.h"
+#include "eval/speed/speed.h"
 
 namespace memdecay {
 

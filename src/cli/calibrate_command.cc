@@ -8,7 +8,7 @@
 #include "cli/runs_flags.h"
 #include "cli/standard_output.h"
 #include "engine/model_catalogue.h"
-#include "eval/classifier_study.h"
+#include "eval/calibration/classifier_study.h"
 #include "sys/thread_team.h"
 #include "sys/whole_file.h"
 

@@ -10,7 +10,7 @@
 #include "cli/runs_flags.h"
 #include "cli/standard_error.h"
 #include "cli/standard_output.h"
-#include "eval/decay_study.h"
+#include "eval/calibration/decay_study.h"
 #include "sys/whole_file.h"
 
 namespace memdecay {

@@ -14,7 +14,7 @@
 #include "cli/standard_error.h"
 #include "cli/standard_output.h"
 #include "engine/model_catalogue.h"
-#include "engine/stable_prefix.h"
+#include "engine/prompt/stable_prefix.h"
 #include "sys/standard_streams.h"
 
 namespace memdecay {

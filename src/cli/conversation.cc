@@ -2,9 +2,9 @@
 
 #include "cli/standard_output.h"
 #include "engine/memory/prompt_labels.h"
-#include "engine/prompt.h"
-#include "engine/prompt_miss.h"
-#include "engine/replay.h"
+#include "engine/prompt/prompt.h"
+#include "engine/prompt/prompt_miss.h"
+#include "engine/prompt/replay.h"
 
 namespace memdecay {
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "engine/engine.h"
-#include "eval/played_turn.h"
+#include "eval/play/played_turn.h"
 
 namespace memdecay {
 

@@ -14,7 +14,7 @@
 #include "cli/flag_checks.h"
 #include "cli/runs_flags.h"
 #include "cli/standard_error.h"
-#include "eval/evaluation.h"
+#include "eval/cells/evaluation.h"
 #include "eval/report/html_report.h"
 #include "eval/report/results_file.h"
 #include "sys/whole_file.h"

@@ -2,7 +2,7 @@
 
 #include "cli/standard_error.h"
 #include "core/units.h"
-#include "engine/memory/page_regions.h"
+#include "engine/page_regions.h"
 
 namespace memdecay {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/status.h"
-#include "eval/speed.h"
+#include "eval/speed/speed.h"
 
 namespace memdecay {
 

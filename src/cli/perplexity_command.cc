@@ -10,8 +10,8 @@
 #include "cli/standard_error.h"
 #include "cli/standard_output.h"
 #include "cli/usage_message.h"
-#include "engine/prompt.h"
-#include "eval/perplexity.h"
+#include "engine/prompt/prompt.h"
+#include "eval/perplexity/perplexity.h"
 
 namespace memdecay {
 namespace {

@@ -10,8 +10,8 @@
 #include "cli/memory_report.h"
 #include "cli/read_text.h"
 #include "cli/standard_output.h"
-#include "eval/player.h"
-#include "eval/readers/run_document.h"
+#include "eval/play/player.h"
+#include "eval/readers/parse_json.h"
 
 namespace memdecay {
 namespace {

@@ -11,7 +11,7 @@
 #include "cli/sampling_flags.h"
 #include "cli/standard_output.h"
 #include "engine/memory/token_regions.h"
-#include "engine/prompt.h"
+#include "engine/prompt/prompt.h"
 
 namespace memdecay {
 namespace {

@@ -6,8 +6,8 @@
 #include "cli/read_text.h"
 #include "cli/usage_message.h"
 #include "engine/model_catalogue.h"
-#include "engine/prompt.h"
-#include "eval/readers/run_document.h"
+#include "engine/prompt/prompt.h"
+#include "eval/readers/parse_json.h"
 
 namespace memdecay {
 namespace {

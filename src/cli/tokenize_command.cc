@@ -7,7 +7,7 @@
 #include "cli/read_text.h"
 #include "cli/usage_message.h"
 #include "engine/model_catalogue.h"
-#include "engine/prompt.h"
+#include "engine/prompt/prompt.h"
 
 namespace memdecay {
 namespace {

@@ -46,10 +46,11 @@ class Engine {
   const KernelTable& kernels() const { return kernels_; }
   const KvCache& cache() const { return *cache_; }
   int threads() const { return team_.size(); }
+  /// The layers that see every token, whose pages memories keep; none where all have a window.
+  std::optional<LayerGroupId> group_without_window() const { return evictable_; }
   /// Longest sequence in tokens, prompt and answer together, but for sessions that outgrow it.
   int context_tokens() const { return context_tokens_; }
-  /// Whether a session may have any number of tokens, since the context counts only what its
-  /// evictions leave.
+  /// Whether a session may have any number of tokens: the context counts what its evictions leave.
   bool outgrows_context(const Session& session) const;
   /// Bytes that one token's keys and values take in all layer groups, windows aside.
   std::uint64_t kv_bytes_per_token() const;
@@ -96,8 +97,7 @@ class Engine {
   /// sessions' tokens none are appended where one of them finds no room; those before stay.
   Status extend_together(std::span<Session* const> sessions, std::span<const TokenId> tokens,
                          int first_wanted, const SessionLogitsCallback& on_logits);
-  /// Says what the session's tokens are, those to be appended included
-  /// (engine/memory/prompt_labels.h).
+  /// Says what the session's tokens are, those to be appended included (prompt_labels.h).
   void label(Session& session, PromptLabels labels);
   struct PrefixMatch {
     int tokens = 0;         ///< of the prompt that the session holds now
@@ -235,7 +235,7 @@ class Engine {
   std::unique_ptr<Transformer> transformer_;
   std::unique_ptr<KvCache> cache_;
   std::unique_ptr<SharedPrefixes> shared_;  ///< null where sessions share nothing
-  std::optional<LayerGroupId> evictable_;   ///< the group without a window, where memories are kept
+  std::optional<LayerGroupId> evictable_;   ///< group_without_window()
   std::optional<Evictor> evictor_;
   std::optional<FormReport> form_report_;
   bool told_of_int4_ = false;

@@ -9,7 +9,7 @@
 #include "core/check.h"
 #include "core/log_softmax.h"
 #include "engine/memory/session_memory.h"
-#include "engine/prompt.h"
+#include "engine/prompt/prompt.h"
 #include "kv/kv_cache.h"
 #include "quant/kv_page_codec.h"
 

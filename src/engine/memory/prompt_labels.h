@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/prompt.h"
+#include "engine/prompt/prompt.h"
 #include "policy/evidence.h"
 #include "policy/regions/region_rules.h"
 

@@ -15,7 +15,7 @@
 #include "core/id.h"
 #include "engine/memory/prompt_labels.h"
 #include "engine/model.h"
-#include "engine/prompt.h"
+#include "engine/prompt/prompt.h"
 #include "policy/classifier/region_classifier_file.h"
 
 namespace memdecay {

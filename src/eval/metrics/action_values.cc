@@ -5,7 +5,7 @@
 
 #include "core/ascii.h"
 #include "core/check.h"
-#include "eval/readers/run_document.h"
+#include "eval/readers/parse_json.h"
 #include "policy/regions/exact_values.h"
 
 namespace memdecay {

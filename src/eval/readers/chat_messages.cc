@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "core/text_hash.h"
-#include "eval/readers/run_document.h"
+#include "eval/readers/parse_json.h"
 #include "policy/region.h"
 
 namespace memdecay {

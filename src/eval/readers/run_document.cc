@@ -2,30 +2,12 @@
 
 #include <algorithm>
 
+#include "eval/readers/parse_json.h"
+
 namespace memdecay {
 namespace {
 
 using nlohmann::ordered_json;
-
-/// How deep arrays and objects nest, counted without recursion; brackets in strings do not count.
-int nesting_of(std::string_view text) {
-  int depth = 0, deepest = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      in_string = c != '"';
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      deepest = std::max(deepest, ++depth);
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return deepest;
-}
 
 std::string_view without_margins(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
@@ -39,8 +21,7 @@ bool is_lines(std::string_view text) {
   const std::size_t end = text.find('\n');
   if (end == std::string_view::npos) return false;
   const std::string_view first = without_margins(text.substr(0, end));
-  return (first.starts_with('{') || first.starts_with('[')) && nesting_of(first) <= kDeepestJson &&
-         ordered_json::accept(first);
+  return (first.starts_with('{') || first.starts_with('[')) && is_json(first);
 }
 
 Status read_lines(std::string_view text, const std::string& place, RunDocument& document) {
@@ -58,24 +39,6 @@ Status read_lines(std::string_view text, const std::string& place, RunDocument& 
 }
 
 }  // namespace
-
-Result<ordered_json> parse_json(std::string_view text, const std::string& place) {
-  if (nesting_of(text) > kDeepestJson) {
-    return make_status(StatusCode::kCorrupt, "{}: values nest deeper than {} levels", place,
-                       kDeepestJson);
-  }
-  try {
-    return ordered_json::parse(text);
-  } catch (const ordered_json::parse_error& error) {
-    if (error.byte > text.size()) {
-      return make_status(StatusCode::kCorrupt, "{}: the text ends in the middle of a JSON value",
-                         place);
-    }
-    return make_status(StatusCode::kCorrupt, "{}: byte {} is not JSON", place, error.byte);
-  } catch (const ordered_json::exception&) {  // a number that fits no type
-    return make_status(StatusCode::kCorrupt, "{}: a number is out of range", place);
-  }
-}
 
 Result<RunDocument> parse_run_document(std::string_view text, const std::string& place) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // the mark some editors write

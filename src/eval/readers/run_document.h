@@ -3,7 +3,7 @@
 // A file is one JSON value or JSON Lines, told apart by its text: a first line that is a whole
 // JSON value with more text after it makes lines. A single array stands for its elements. What the
 // records mean is up to the readers (run_format.h).
-// Nesting is bounded, since copies of deep values recurse. Pure functions, any thread. O(bytes).
+// Pure functions, any thread. O(bytes).
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,16 +15,11 @@
 
 namespace memdecay {
 
-inline constexpr int kDeepestJson = 128;
-
 struct RunDocument {
   std::string place;  ///< the file
   std::vector<nlohmann::ordered_json> records;
   std::vector<std::string> places;  ///< [records]: "file", "file, line 3" or "file, element 3"
 };
-
-/// JSON with its place in the failure: kCorrupt, with the byte where the text stops being JSON.
-Result<nlohmann::ordered_json> parse_json(std::string_view text, const std::string& place);
 
 /// kCorrupt for text that is no JSON, or holds nothing.
 Result<RunDocument> parse_run_document(std::string_view text, const std::string& place);

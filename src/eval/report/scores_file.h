@@ -10,7 +10,7 @@
 #include <string>
 
 #include "core/status.h"
-#include "eval/cell_scores.h"
+#include "eval/report/cell_scores.h"
 #include "eval/report/results_file.h"
 
 namespace memdecay {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "engine/prompt.h"
+#include "engine/prompt/prompt.h"
 
 namespace memdecay {
 

@@ -1,6 +1,6 @@
 #include "eval/runs/template_fit.h"
 
-#include "engine/prompt.h"
+#include "engine/prompt/prompt.h"
 
 namespace memdecay {
 namespace {
