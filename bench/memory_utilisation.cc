@@ -22,10 +22,10 @@
 #include "engine/extend_without_logits.h"
 #include "engine/model_catalogue.h"
 #include "eval/cells/memory_cell.h"
+#include "eval/cells/read_session.h"
 #include "eval/readers/read_runs.h"
 #include "eval/runs/message_tokens.h"
 #include "eval/runs/pick_sessions.h"
-#include "eval/runs/read_session.h"
 
 namespace memdecay {
 namespace {

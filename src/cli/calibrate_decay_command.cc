@@ -10,6 +10,7 @@
 #include "cli/runs_flags.h"
 #include "cli/standard_error.h"
 #include "cli/standard_output.h"
+#include "eval/calibration/decay_calibration.h"
 #include "eval/calibration/decay_study.h"
 #include "sys/whole_file.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "eval/metrics/survival_curve.h"
+#include "eval/calibration/use_record.h"
 #include "eval/runs/chained_session.h"
 
 namespace memdecay {

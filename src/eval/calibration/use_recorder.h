@@ -1,5 +1,5 @@
 // UseRecorder: a policy that forgets nothing and writes down when pages were looked at, for
-// calibration (survival_curve.h).
+// calibration (decay_calibration.h).
 //
 // A page is in use at a step in which the assistant writes and the page gets more attention than
 // looks_above times what its tokens would get if attention were even. Pages that hold one of the
@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "eval/metrics/survival_curve.h"
+#include "eval/calibration/use_record.h"
 #include "policy/eviction_policy.h"
 
 namespace memdecay {

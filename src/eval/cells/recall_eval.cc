@@ -7,7 +7,7 @@
 #include "core/log_softmax.h"
 #include "eval/cells/cell_memories.h"
 #include "eval/cells/lockstep.h"
-#include "eval/runs/read_session.h"
+#include "eval/cells/read_session.h"
 #include "eval/runs/template_fit.h"
 #include "policy/region.h"
 

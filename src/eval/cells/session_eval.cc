@@ -6,11 +6,11 @@
 #include "engine/extend_without_logits.h"
 #include "eval/cells/cell_memories.h"
 #include "eval/cells/lockstep.h"
+#include "eval/cells/read_session.h"
 #include "eval/cells/recall_eval.h"
 #include "eval/cells/step_latency.h"
 #include "eval/metrics/future_errors.h"
 #include "eval/metrics/region_fates.h"
-#include "eval/runs/read_session.h"
 
 namespace memdecay {
 namespace {

@@ -4,27 +4,17 @@
 
 #include <cmath>
 
-#include "core/seeded_random.h"
-
 namespace memdecay {
 namespace {
 
-constexpr std::int64_t kLongRun = 1'000'000'000;
-
-UseRecord life(std::int64_t steps, std::int64_t run_end = kLongRun, Region region = Region::kTool) {
-  return {region, 100, 100 + steps, run_end};
-}
-
-TEST(SurvivalCurve, IsTheProductLimitEstimate) {
-  // Lives of 5, 10, 10+ (censored), 20; one that was never used again.
-  const std::vector<UseRecord> records = {
-      life(10), life(0), life(20), life(5), life(10, 115), life(7, kLongRun, Region::kRecent)};
-  const SurvivalCurve curve = survival_curve(records, Region::kTool, 10);
+TEST(SurvivalCurve, IsTheProductLimitEstimateOfLivesInAnyOrder) {
+  const SurvivalCurve curve =
+      survival_curve({{10, 1, 0}, {5, 1, 0}, {20, 1, 0}, {10, 0, 1}, {0, 1, 0}});
   EXPECT_EQ(curve.items, 5);
   EXPECT_EQ(curve.ended, 4);
   ASSERT_EQ(curve.points.size(), 4U);
   const std::vector<SurvivalPoint> expected = {{0, 0.8}, {5, 0.6}, {10, 0.4}, {20, 0.0}};
-  for (std::size_t i = 0; i < 4; ++i) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
     EXPECT_EQ(curve.points[i].steps, expected[i].steps);
     EXPECT_NEAR(curve.points[i].share, expected[i].share, 1e-12);
   }
@@ -34,91 +24,10 @@ TEST(SurvivalCurve, IsTheProductLimitEstimate) {
 }
 
 TEST(SurvivalCurve, WithoutEndsItStaysAtOne) {
-  const std::vector<UseRecord> records = {life(10, 112), life(4, 105)};
-  const SurvivalCurve curve = survival_curve(records, Region::kTool, 50);
-  EXPECT_EQ(curve.ended, 0);
+  const SurvivalCurve curve = survival_curve({{12, 0, 1}, {4, 0, 3}});
+  EXPECT_EQ(curve.items, 4);
   ASSERT_EQ(curve.points.size(), 1U);
   EXPECT_TRUE(std::isinf(curve.steps_at(0.5)));
-  EXPECT_TRUE(fit_survival(curve).empty());
-}
-
-/// A curve that is exactly this function.
-template <typename Share>
-SurvivalCurve exact_curve(const Share& share) {
-  SurvivalCurve curve;
-  curve.points.push_back({0, 1});
-  for (int i = 1; i <= 400; ++i) {
-    const double steps = 10.0 * i;
-    curve.points.push_back({steps, share(steps)});
-  }
-  return curve;
-}
-
-TEST(SurvivalFit, FindsEachShapeAgain) {
-  const auto exponential = fit_survival(exact_curve([](double t) { return std::exp(-0.002 * t); }));
-  ASSERT_EQ(exponential.size(), 3U);
-  EXPECT_NEAR(exponential[0].share_at(1000), std::exp(-2.0), 1e-4);
-  for (const SurvivalFit& fit : exponential) {
-    if (fit.shape != SurvivalShape::kExponential) continue;
-    EXPECT_NEAR(fit.a, 0.002, 1e-12);
-    EXPECT_NEAR(fit.steps_at(0.1), std::log(10.0) / 0.002, 1e-6);
-  }
-  const auto power =
-      fit_survival(exact_curve([](double t) { return std::pow(1 + t / 50.0, -1.5); }));
-  EXPECT_EQ(power[0].shape, SurvivalShape::kPowerLaw);
-  EXPECT_NEAR(power[0].a, 1.5, 1e-3);
-  EXPECT_NEAR(power[0].b, 50.0, 0.1);
-  EXPECT_NEAR(power[0].steps_at(0.125), 150.0, 0.5);
-  const auto two = fit_survival(exact_curve(
-      [](double t) { return 0.7 * std::exp(-0.02 * t) + 0.3 * std::exp(-0.0005 * t); }));
-  EXPECT_EQ(two[0].shape, SurvivalShape::kTwoComponents);
-  EXPECT_NEAR(two[0].w, 0.7, 0.02);
-  EXPECT_NEAR(two[0].a, 0.02, 0.002);
-  EXPECT_NEAR(two[0].b, 0.0005, 0.00003);
-}
-
-TEST(SurvivalFit, AicPrefersFewParametersWhenNoiseIsAllThatIsLeft) {
-  SeededRandom random(4);
-  const auto fits = fit_survival(
-      exact_curve([&](double t) { return std::exp(-0.001 * t + 0.02 * (random.unit() - 0.5)); }));
-  EXPECT_EQ(fits[0].shape, SurvivalShape::kExponential);
-  EXPECT_LT(fits[0].aic, fits[1].aic);
-}
-
-TEST(Calibration, DecayBringsTheScoreToTheThresholdWhenTheShareIsWished) {
-  std::vector<UseRecord> records;
-  for (int i = 1; i <= 100; ++i) {
-    records.push_back(life(10 * i));
-    records.push_back(life(i, kLongRun, Region::kSystem));
-  }
-  const auto regions = calibrate_decay(records);
-  const RegionCalibration& tool = regions[region_index(Region::kTool)];
-  EXPECT_EQ(tool.survival_steps, 900);  // ten of a hundred live longer
-  EXPECT_NEAR(tool.decay, std::log(5.0 / 0.1) / 900, 1e-15);
-  EXPECT_NEAR(share_in_use(tool, tool.decay, kDecayThreshold), 0.1, 1e-9);
-  EXPECT_NEAR(share_in_use(tool, 2 * tool.decay, kDecayThreshold), 0.55, 1e-9);
-  EXPECT_EQ(share_in_use(tool, 0.0, kDecayThreshold), 0.0);
-  EXPECT_EQ(regions[region_index(Region::kSystem)].decay, 0.0);
-  EXPECT_EQ(regions[region_index(Region::kRecent)].decay, 0.0);  // nothing is known
-  const nlohmann::ordered_json json = calibration_json(regions, CalibrationOptions());
-  EXPECT_EQ(json.at("regions").at("tool").at("survival_steps"), 900.0);
-  EXPECT_TRUE(json.at("regions").at("system").at("survival_steps").is_null());
-  EXPECT_EQ(json.at("regions").at("tool").at("fits").size(), 3U);
-  const std::string svg = calibration_svg(regions);
-  EXPECT_NE(svg.find(">tool<"), std::string::npos);
-  EXPECT_EQ(svg.find(">recent<"), std::string::npos);
-}
-
-TEST(Calibration, ACurveThatEndsAboveTheWishIsDrawnOutByItsFit) {
-  std::vector<UseRecord> records;
-  for (int i = 1; i <= 1000; ++i) {
-    const auto steps = static_cast<std::int64_t>(-1000.0 * std::log((i - 0.5) / 1000.0));
-    records.push_back(steps < 1500 ? life(steps) : life(1500, 1600));  // the run ended
-  }
-  CalibrationOptions options;
-  options.quiet_steps = 200;
-  const auto regions = calibrate_decay(records, options);
-  EXPECT_NEAR(regions[region_index(Region::kTool)].survival_steps, 1000.0 * std::log(10.0), 60.0);
 }
 
 }  // namespace

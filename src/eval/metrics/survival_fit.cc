@@ -1,11 +1,11 @@
-// The fits of survival_curve.h.
+#include "eval/metrics/survival_fit.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 
 #include "core/check.h"
-#include "eval/metrics/survival_curve.h"
 
 namespace memdecay {
 namespace {

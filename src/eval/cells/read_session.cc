@@ -1,4 +1,4 @@
-#include "eval/runs/read_session.h"
+#include "eval/cells/read_session.h"
 
 #include <algorithm>
 
