@@ -33,6 +33,7 @@ inline double naive_memdecay(const MemdecayOptions& options, const PageMeta& met
   double value = 0;
   double count = 0;
   double lasting = 0;
+  auto used = static_cast<double>(meta.born_step);
   for (const Seen& seen : history.seen) {
     if (seen.kind != options.evidence_kind) continue;
     const double weight = options.evidence.phase_weights[static_cast<std::size_t>(seen.phase)];
@@ -41,13 +42,15 @@ inline double naive_memdecay(const MemdecayOptions& options, const PageMeta& met
     value += weight * kept * static_cast<double>(seen.value);
     count += weight * kept;
     lasting += weight * static_cast<double>(seen.value);
+    if (seen.access) used = static_cast<double>(seen.step);
   }
   const double share = options.evidence.lasting_share;
   const double level =
       (1 - share) * std::log(value / count + 1e-9) + share * std::log(lasting + 1e-9);
   return options.region_weight * std::log(options.initial[r]) + options.beta * level +
          options.exact_bonus * static_cast<double>(meta.exact_share) -
-         options.decay[r] * static_cast<double>(history.now - meta.born_step);
+         options.decay[r] * static_cast<double>(history.now - meta.born_step) -
+         options.idle_decay * 1e-3 * (static_cast<double>(history.now) - used);
 }
 
 /// 0 for a policy whose order has no definition to hold it to (`random`).

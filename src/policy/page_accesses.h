@@ -18,20 +18,20 @@ void for_each_value(const PageBook& book, const EvidenceBatch& batch, EvidenceKi
     if (book.tracked(evidence.page)) visit(evidence.page, static_cast<double>(evidence.value));
 }
 
-/// The pages of a batch of attention mass that were accessed: that got more than the uniform share
-/// of their tokens among the tracked pages of the batch.
+/// The pages of a batch of that kind that were accessed: that got more than the uniform share of
+/// their tokens among the tracked pages of the batch.
 template <typename Accessed>
-void for_each_access(const PageBook& book, const EvidenceBatch& batch, Accessed accessed) {
-  constexpr EvidenceKind kMass = EvidenceKind::kAttentionMass;
+void for_each_access(const PageBook& book, const EvidenceBatch& batch, EvidenceKind kind,
+                     Accessed accessed) {
   std::int64_t all_tokens = 0;
-  double all_mass = 0;
-  for_each_value(book, batch, kMass, [&](TrackedPageId page, double mass) {
+  double all = 0;
+  for_each_value(book, batch, kind, [&](TrackedPageId page, double value) {
     all_tokens += book.meta(page).tokens;
-    all_mass += mass;
+    all += value;
   });
-  for_each_value(book, batch, kMass, [&](TrackedPageId page, double mass) {
-    const double uniform = all_mass * book.meta(page).tokens / static_cast<double>(all_tokens);
-    if (mass > uniform) accessed(page);
+  for_each_value(book, batch, kind, [&](TrackedPageId page, double value) {
+    const double uniform = all * book.meta(page).tokens / static_cast<double>(all_tokens);
+    if (value > uniform) accessed(page);
   });
 }
 

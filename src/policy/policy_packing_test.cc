@@ -19,8 +19,7 @@ PageMeta page_meta(int id, Position position, std::int32_t tokens = kTokens) {
   return meta;
 }
 
-EvictionPolicyHandle policy_of(std::string_view name) {
-  PolicyOptions options;
+EvictionPolicyHandle policy_of(std::string_view name, PolicyOptions options = {}) {
   options.memdecay.adaptive.enabled = false;
   options.memdecay.rekey_threshold = 0;
   return make_policy(name, options).value();
@@ -76,8 +75,10 @@ INSTANTIATE_TEST_SUITE_P(Policies, Inheritance,
 
 // A page that was observed as a whole, with the sum of what its halves got, scores the same.
 TEST(MemdecayInheritance, EvidenceOfPartsAddsUp) {
-  const auto parts = policy_of("memdecay");
-  const auto whole = policy_of("memdecay");
+  PolicyOptions options;
+  options.memdecay.idle_decay = 0;  // a part may be used where the whole is not
+  const auto parts = policy_of("memdecay", options);
+  const auto whole = policy_of("memdecay", options);
   for (const auto& policy : {parts.get(), whole.get()}) policy->track(page_meta(3, 300));
   parts->track(page_meta(0, 100));
   parts->track(page_meta(1, 110));
@@ -97,6 +98,23 @@ TEST(MemdecayInheritance, EvidenceOfPartsAddsUp) {
   pack(*parts);
   // What the mean page of the batches got differs, and moves page 3 as it moves page 2.
   EXPECT_NEAR(score(*parts, 2) - score(*parts, 3), score(*whole, 2) - score(*whole, 3), 1e-9);
+}
+
+TEST(MemdecayInheritance, APackedPageWasUsedWhenAnyOfItsPartsWas) {
+  PolicyOptions options;
+  options.memdecay.beta = 0;
+  options.memdecay.idle_decay = 2;
+  options.memdecay.decay = {};
+  const auto policy = policy_of("memdecay", options);
+  policy->track(page_meta(0, 100));
+  policy->track(page_meta(1, 110));
+  policy->advance({1000, 0});
+  observe(*policy, EvidenceKind::kDeletionError,
+          {{TrackedPageId(0), 0.1F}, {TrackedPageId(1), 0.5F}});
+  policy->advance({1500, 0});
+  const double used = score(*policy, 1);
+  pack(*policy);
+  EXPECT_NEAR(score(*policy, 2), used, 1e-12);
 }
 
 }  // namespace

@@ -71,29 +71,15 @@ class RandomSession {
     }
     const auto kind = static_cast<EvidenceKind>(random_() % kEvidenceKindCount);
     const auto phase = static_cast<QueryPhase>(random_() % kQueryPhaseCount);
-    policy_->observe({kind, phase, pages});
-    double mass = 0;
-    std::int64_t tokens = 0;
-    for (const PageEvidence& e : pages) {
-      mass += static_cast<double>(e.value);
-      tokens += oracle_.pages().at(e.page.value()).tokens;
-    }
-    for (const PageEvidence& e : pages) {
-      const double uniform =
-          mass * oracle_.pages().at(e.page.value()).tokens / static_cast<double>(tokens);
-      seen_[e.page.value()].push_back(
-          {step_, kind, phase, e.value, static_cast<double>(e.value) > uniform});
-    }
+    tell({kind, phase, pages});
   }
   /// Makes sure that every page has evidence that counts; what that teaches is in the lists too.
   void observe_all() {
     std::vector<PageEvidence> pages;
     for (const auto& [id, meta] : oracle_.pages()) {
-      const float value = static_cast<float>(random_() % 1000) / 1000.0F;
-      pages.push_back({TrackedPageId(id), value});
-      seen_[id].push_back({step_, EvidenceKind::kDeletionError, QueryPhase::kThink, value, false});
+      pages.push_back({TrackedPageId(id), static_cast<float>(random_() % 1000) / 1000.0F});
     }
-    policy_->observe({EvidenceKind::kDeletionError, QueryPhase::kThink, pages});
+    tell({EvidenceKind::kDeletionError, QueryPhase::kThink, pages});
   }
   void advance() {
     step_ += static_cast<std::int64_t>(random_() % 40);
@@ -167,6 +153,22 @@ class RandomSession {
   std::string_view name() const { return name_; }
 
  private:
+  /// An access is more than the uniform share of the batch.
+  void tell(const EvidenceBatch& batch) {
+    policy_->observe(batch);
+    double all = 0;
+    std::int64_t tokens = 0;
+    for (const PageEvidence& e : batch.pages) {
+      all += static_cast<double>(e.value);
+      tokens += oracle_.pages().at(e.page.value()).tokens;
+    }
+    for (const PageEvidence& e : batch.pages) {
+      const double uniform =
+          all * oracle_.pages().at(e.page.value()).tokens / static_cast<double>(tokens);
+      seen_[e.page.value()].push_back(
+          {step_, batch.kind, batch.phase, e.value, static_cast<double>(e.value) > uniform});
+    }
+  }
   int free_id() {
     int id = 0;
     while (oracle_.pages().contains(id)) ++id;

@@ -36,7 +36,7 @@ void ClassicPolicy::on_track(const PageMeta& page, bool is_new) {
 }
 
 void ClassicPolicy::on_observe(const EvidenceBatch& batch) {
-  for_each_access(book(), batch, [this](TrackedPageId page) {
+  for_each_access(book(), batch, EvidenceKind::kAttentionMass, [this](TrackedPageId page) {
     ++accesses_[page.index()];
     rekey(page);
   });

@@ -10,7 +10,7 @@ void LruPolicy::on_track(const PageMeta& page, bool is_new) {
 }
 
 void LruPolicy::on_observe(const EvidenceBatch& batch) {
-  for_each_access(book(), batch, [this](TrackedPageId page) {
+  for_each_access(book(), batch, EvidenceKind::kAttentionMass, [this](TrackedPageId page) {
     used_step_[page.index()] = now().step;
     rekey(page);
   });

@@ -33,6 +33,10 @@ double MemdecayPolicy::kept_since(std::int64_t step) const {
   return std::exp2(-static_cast<double>(now().step - step) / options_.evidence.half_life_tokens);
 }
 
+double MemdecayPolicy::idle_nats(std::int64_t steps) const {
+  return options_.idle_decay * static_cast<double>(steps) / 1000;
+}
+
 double MemdecayPolicy::key(TrackedPageId page, Region as) const {
   const PageRecord& record = records_[page.index()];
   const std::size_t r = region_index(as);
@@ -40,11 +44,12 @@ double MemdecayPolicy::key(TrackedPageId page, Region as) const {
       record.evidence.seen() ? record.evidence.log_level(options_.evidence) : record.unseen_level;
   return options_.region_weight * std::log(options_.initial[r]) + options_.beta * level +
          options_.exact_bonus * static_cast<double>(book().meta(page).exact_share) +
-         record.born_tau[r];
+         idle_nats(record.used_step) + record.born_tau[r];
 }
 
 double MemdecayPolicy::offset(int lane) const {
-  return tau_[static_cast<std::size_t>(lane)] + options_.beta * mean_level();
+  return tau_[static_cast<std::size_t>(lane)] + options_.beta * mean_level() +
+         idle_nats(now().step);
 }
 
 void MemdecayPolicy::on_track(const PageMeta& page, bool is_new) {
@@ -53,6 +58,7 @@ void MemdecayPolicy::on_track(const PageMeta& page, bool is_new) {
   record = {};
   record.unseen_level = mean_level();
   record.observed_step = now().step;
+  record.used_step = page.born_step;
   const auto age = static_cast<double>(now().step - page.born_step);
   for (std::size_t r = 0; r < kRegionCount; ++r) {
     record.born_tau[r] = tau_[r] - options_.decay[r] * age;
@@ -74,6 +80,8 @@ void MemdecayPolicy::on_observe(const EvidenceBatch& batch) {
   std::int64_t known = 0;
   std::int64_t last_step = now().step;
   double kept = 1;
+  for_each_access(book(), batch, options_.evidence_kind,
+                  [&](TrackedPageId page) { records_[page.index()].used_step = now().step; });
   for_each_value(book(), batch, options_.evidence_kind, [&](TrackedPageId page, double given) {
     MEMDECAY_CHECK(std::isfinite(given));
     const double value = std::max(0.0, given);
@@ -104,10 +112,12 @@ std::string MemdecayPolicy::describe(TrackedPageId page, double score) const {
   const double level =
       record.evidence.seen() ? record.evidence.log_level(options_.evidence) : record.unseen_level;
   return fmt::format(
-      "log score {:.4g} (region {:+.3g}, evidence {:+.3g}{}, exact values {:+.3g}, decay {:+.3g})",
+      "log score {:.4g} (region {:+.3g}, evidence {:+.3g}{}, exact values {:+.3g}, decay {:+.3g}, "
+      "idle {:+.3g})",
       score, options_.region_weight * std::log(options_.initial[r]),
       options_.beta * (level - mean_level()), record.evidence.seen() ? "" : " assumed",
-      options_.exact_bonus * static_cast<double>(meta.exact_share), record.born_tau[r] - tau_[r]);
+      options_.exact_bonus * static_cast<double>(meta.exact_share), record.born_tau[r] - tau_[r],
+      -idle_nats(now().step - record.used_step));
 }
 
 void MemdecayPolicy::on_inherit(const PackedPage& page) {
@@ -118,6 +128,7 @@ void MemdecayPolicy::on_inherit(const PackedPage& page) {
     const PageRecord& from = records_[part.from.index()];
     record.evidence.add(from.evidence, share_of(book(), part), kept_since(from.observed_step));
     const double weight = share_in(page, part);
+    record.used_step = std::max(record.used_step, from.used_step);
     record.unseen_level += weight * from.unseen_level;
     for (std::size_t r = 0; r < kRegionCount; ++r) record.born_tau[r] += weight * from.born_tau[r];
   }

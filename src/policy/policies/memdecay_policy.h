@@ -2,14 +2,16 @@
 //
 //   score = region_weight * ln S0[r] + beta * (level(page) - level(all)) + exact_bonus *
 //   exact_share
-//           - (tau_r(now) - tau_r(born)),            tau_r = integral of decay_r over steps
+//           - (tau_r(now) - tau_r(born)) - idle_decay * (now - used) / 1000,
+//   tau_r = integral of decay_r over steps; used: the step of the last access, or when it was born
 //
 // level is PhaseEvidence's mix of two clocks over the deletion error (or the attention mass, where
 // that is all there is); level(all) follows the mean page of every batch, so a page that matters as
 // much as the mean scores its region's classic score, and one without evidence yet counts as mean.
-// Everything that moves a whole region is in the offset: time, and adaptive decay, reorder nothing.
-// The decay of recent dialogue follows the token rate (adaptive_decay.h). Pins hold up to the cap,
-// above it a pinned page has its region's score and explain() says that the pin was refused.
+// An access is more evidence than the page's even share of its batch. Everything that moves a whole
+// region is in the offset: time, and adaptive decay, reorder nothing. The decay of recent dialogue
+// follows the token rate (adaptive_decay.h). Pins hold up to the cap, above it a pinned page has
+// its region's score and explain() says that the pin was refused.
 #pragma once
 
 #include <array>
@@ -33,6 +35,7 @@ struct MemdecayOptions {
   double region_weight = 0.25;  ///< of ln S0: evidence says more than the region does
   double beta = 2.0;
   double exact_bonus = 2.0;  ///< of a page all of whose tokens are exact values (0258)
+  double idle_decay = 2;     ///< nats per 1,000 steps without an access (0259)
   EvidenceKind evidence_kind = EvidenceKind::kDeletionError;
   EvidenceOptions evidence = {};
   AdaptiveDecayOptions adaptive = {};
@@ -50,6 +53,7 @@ class MemdecayPolicy final : public OrderedPolicy {
   struct PageRecord {
     PhaseEvidence evidence;
     std::int64_t observed_step = 0;
+    std::int64_t used_step = 0;
     double unseen_level = 0;  // the mean level when it was tracked
     std::array<double, kRegionCount> born_tau = {};
   };
@@ -64,6 +68,7 @@ class MemdecayPolicy final : public OrderedPolicy {
   std::string describe(TrackedPageId page, double score) const override;
   double mean_level() const;
   double kept_since(std::int64_t step) const;
+  double idle_nats(std::int64_t steps) const;
 
   MemdecayOptions options_;
   AdaptiveDecay adaptive_;

@@ -21,6 +21,7 @@ MemdecayOptions plain() {
   options.decay = short_region_decay();
   options.region_weight = options.beta = 1;
   options.exact_bonus = 2;
+  options.idle_decay = 0;
   options.protection = {.sink_tokens = 0, .newest_pages = 0};
   options.rekey_threshold = 0;
   options.adaptive.enabled = false;
@@ -263,6 +264,26 @@ TEST(MemdecayPolicy, TheLadderDemotesLeastDamagePerByteFirstAndDropsLast) {
       << "until nothing else can give";
   EXPECT_EQ(forms(749), (Forms{{0, PageForm::kF16}, {1, PageForm::kInt4}, {2, PageForm::kInt4}}))
       << "then the lowest is dropped";
+}
+
+TEST(MemdecayPolicy, WhatLiesIdleFadesUntilItIsUsedAgain) {
+  MemdecayOptions options = plain();
+  options.decay = {};
+  options.beta = 0;
+  options.idle_decay = 1.5;
+  MemdecayPolicy policy(options);
+  const auto score = [&](int id) { return policy.explain(TrackedPageId(id)).score; };
+  policy.track(page(0, Region::kRecent));
+  policy.track(page(1, Region::kRecent));
+  policy.advance({2000, 0});
+  EXPECT_NEAR(score(0), std::log(2.0) - 3, 1e-12) << "nobody looked at it since it was born";
+  observe(policy, {{0, 0.6F}, {1, 0.2F}});  // 0.4 is the even share of a page
+  policy.advance({3000, 0});
+  EXPECT_NEAR(score(0), std::log(2.0) - 1.5, 1e-12);
+  EXPECT_NEAR(score(1), std::log(2.0) - 4.5, 1e-12) << "less than the even share is no use";
+  EXPECT_EQ(drops(policy, 1000), (std::vector<int>{1}));
+  observe(policy, {{0, 0.6F}, {1, 0.2F}}, QueryPhase::kAct, EvidenceKind::kAttentionMass);
+  EXPECT_NEAR(score(0), std::log(2.0) - 1.5, 1e-12) << "other evidence is not its own";
 }
 
 TEST(MemdecayPolicy, SmallChangesOfEvidenceDoNotMoveAPage) {
