@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kMostTokens = 1'000'000;
 /// One part in so many of the context is left to facts that are planted in a session and asked for.
-constexpr std::int32_t kPartsForFacts = 8;
+constexpr std::int32_t kPartsForFacts = 6;
 
 bool is_given(const CLI::Option* option) {
   return option != nullptr && option->count() > 0;

@@ -57,6 +57,17 @@ std::string no_score_note(const MemoryCell& cell, const std::string& session,
                      reason.message());
 }
 
+/// Whether some cell was to be asked for facts, and none was.
+bool lacks_room_for_facts(std::span<const MemoryCell> cells, const SessionScores& scores) {
+  bool asks = false;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (cells[i].is_oracle() || !scores[i].ok()) continue;
+    if (!scores[i]->probes.empty()) return false;
+    asks = true;
+  }
+  return asks;
+}
+
 std::vector<MemoryCell> missing_cells(const EvaluationTask& run, const std::string& session,
                                       const ScoresFile& scores) {
   std::vector<MemoryCell> missing;
@@ -74,10 +85,15 @@ Result<std::vector<MemoryCell>> score_session(Engine& engine, const EvaluationTa
   const std::vector<MemoryCell> missing = missing_cells(run, name, scores);
   std::vector<MemoryCell> scored;
   if (missing.empty()) return scored;
+  const SessionEvalOptions options = session_options(run, session);
   MEMDECAY_ASSIGN_OR_RETURN(
       const SessionScores results,
-      evaluate_session(engine, *run.sessions[session], missing, session_options(run, session),
+      evaluate_session(engine, *run.sessions[session], missing, options,
                        [&](double share) { listener.on_progress(session, share); }));
+  if (options.asks_for_facts && lacks_room_for_facts(missing, results))
+    listener.on_note(
+        fmt::format("session {} leaves no room for facts in the context, so none are asked for",
+                    run.sessions[session]->id));
   for (std::size_t i = 0; i < missing.size(); ++i) {
     if (!results[i].ok()) {
       listener.on_note(no_score_note(missing[i], run.sessions[session]->id, results[i].status()));

@@ -39,7 +39,7 @@ struct EvaluationFiles {
 struct EvaluationListener {
   /// Session `number` of all (from 0) is done by `share`.
   std::function<void(std::size_t number, double share)> on_progress;
-  /// A sentence about a cell that could not be scored in a session.
+  /// A sentence about a cell that could not be scored in a session, or a session without facts.
   std::function<void(const std::string& note)> on_note;
 };
 

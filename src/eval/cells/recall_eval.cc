@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "core/log_softmax.h"
@@ -151,19 +152,38 @@ class FactPlay {
 
 /// Tokens that questions may need behind the session.
 constexpr std::size_t kQuestionTokens = 256;
+/// Rows beside each fact: as many of these as the context has room for.
+constexpr std::int32_t kDecoys[] = {7, 3, 1};
+
+struct PlantedSession {
+  ProbedSession probed;
+  ReadSession read;
+};
+
+/// Nothing where even the fewest rows make the session longer than the context.
+Result<std::optional<PlantedSession>> plant_what_fits(const Engine& engine,
+                                                      const ChainedSession& session,
+                                                      const RecallOptions& options) {
+  ProbeOptions probes;
+  probes.seed = options.seed;
+  probes.ask_at.assign(std::begin(kAskedAt), std::end(kAskedAt));
+  for (const std::int32_t decoys : kDecoys) {
+    probes.decoys = decoys;
+    MEMDECAY_ASSIGN_OR_RETURN(ProbedSession probed, plant_probes(session, probes));
+    MEMDECAY_ASSIGN_OR_RETURN(ReadSession read, read_session(engine.model(), probed.session,
+                                                             options.label_noise, options.seed));
+    const std::size_t longest = read.prompt.tokens.size() + kQuestionTokens;
+    if (longest <= static_cast<std::size_t>(engine.context_tokens()))
+      return std::optional<PlantedSession>({std::move(probed), std::move(read)});
+  }
+  return std::optional<PlantedSession>();
+}
 
 }  // namespace
 
 Result<std::vector<Result<std::vector<ProbeScore>>>> ask_for_facts(
     Engine& engine, const ChainedSession& session, std::span<const MemoryCell> cells,
     const RecallOptions& options, const std::function<void(double)>& on_progress) {
-  ProbeOptions probes;
-  probes.seed = options.seed;
-  probes.ask_at.assign(std::begin(kAskedAt), std::end(kAskedAt));
-  MEMDECAY_ASSIGN_OR_RETURN(const ProbedSession probed, plant_probes(session, probes));
-  MEMDECAY_ASSIGN_OR_RETURN(
-      const ReadSession read,
-      read_session(engine.model(), probed.session, options.label_noise, options.seed));
   using CellProbes = Result<std::vector<ProbeScore>>;
   std::vector<CellProbes> scores(cells.size(), std::vector<ProbeScore>());
   std::vector<MemoryCell> asked;
@@ -173,12 +193,14 @@ Result<std::vector<Result<std::vector<ProbeScore>>>> ask_for_facts(
     asked.push_back(cells[i]);
     cell_of.push_back(i);
   }
-  const std::size_t tokens = read.prompt.tokens.size();
-  if (asked.empty() ||
-      tokens + kQuestionTokens > static_cast<std::size_t>(engine.context_tokens())) {
+  MEMDECAY_ASSIGN_OR_RETURN(const std::optional<PlantedSession> planted,
+                            plant_what_fits(engine, session, options));
+  if (asked.empty() || !planted.has_value()) {
     on_progress(1);
     return scores;
   }
+  const ReadSession& read = planted->read;
+  const std::size_t tokens = read.prompt.tokens.size();
   const std::uint64_t token_bytes = engine.kv_bytes_per_token();
   MEMDECAY_ASSIGN_OR_RETURN(
       const std::vector<SessionOptions> memories,
@@ -188,7 +210,7 @@ Result<std::vector<Result<std::vector<ProbeScore>>>> ask_for_facts(
   for (std::size_t begin = 0; begin < asked.size(); begin += group) {
     const std::size_t count = std::min(group, asked.size() - begin);
     std::vector<CellProbes> of_group(count, std::vector<ProbeScore>());
-    FactPlay play(engine, probed, read, of_group, options.pass_tokens);
+    FactPlay play(engine, planted->probed, read, of_group, options.pass_tokens);
     const Status status = play.run(std::span(memories).subspan(begin, count), [&](double share) {
       const double done = static_cast<double>(begin) + share * static_cast<double>(count);
       on_progress(done / static_cast<double>(asked.size()));

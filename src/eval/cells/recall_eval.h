@@ -30,8 +30,9 @@ struct RecallOptions {
 };
 
 /// [cells], each with the scores of all probes in the same order, or kResourceExhausted where its
-/// budget cannot hold what it must protect. All are empty where the planted session is longer than
-/// the context. `on_progress` is told the share that is done, 1 in the end.
+/// budget cannot hold what it must protect. Each fact stands among seven near-duplicates, or three
+/// or one where the context has no room for more; all scores are empty where it has none for that.
+/// `on_progress` is told the share that is done, 1 in the end.
 Result<std::vector<Result<std::vector<ProbeScore>>>> ask_for_facts(
     Engine& engine, const ChainedSession& session, std::span<const MemoryCell> cells,
     const RecallOptions& options, const std::function<void(double)>& on_progress);
