@@ -110,7 +110,8 @@ nlohmann::ordered_json row_of(const std::string& data_set, const MemoryCell& cel
 }
 
 Status measure(const Asked& asked, nlohmann::ordered_json& json) {
-  MEMDECAY_ASSIGN_OR_RETURN(const auto cells, make_cells({"memdecay"}, asked.forms, asked.budgets));
+  MEMDECAY_ASSIGN_OR_RETURN(const auto cells,
+                            make_cells({"memdecay"}, asked.forms, asked.budgets, PolicyConfig()));
   MEMDECAY_ASSIGN_OR_RETURN(const RunContents runs, read_runs(asked.runs));
   EngineOptions options;
   MEMDECAY_ASSIGN_OR_RETURN(options.model_path, resolve_model(asked.model));

@@ -100,12 +100,13 @@ Status eval(EvalFlags flags) {
   flags.runs.chain.split = flags.split == "development" ? Split::kDevelopment
                            : flags.split == "test"      ? Split::kTest
                                                         : Split::kAll;
-  MEMDECAY_ASSIGN_OR_RETURN(const std::vector<MemoryCell> cells,
-                            make_cells(flags.policies, flags.kv_formats, flags.budgets));
+  MEMDECAY_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.options());
+  MEMDECAY_ASSIGN_OR_RETURN(
+      const std::vector<MemoryCell> cells,
+      make_cells(flags.policies, flags.kv_formats, flags.budgets, options.policy_config));
   MEMDECAY_ASSIGN_OR_RETURN(ResultsFile results, ResultsFile::open(flags.out + "/results.json"));
   MEMDECAY_ASSIGN_OR_RETURN(ScoresFile scores, ScoresFile::open(flags.out + "/scores.jsonl"));
   MEMDECAY_ASSIGN_OR_RETURN(const RunContents runs, flags.runs.read());
-  MEMDECAY_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.options());
   options.adaptive_decay = false;
   options.pools_for_all_forms = true;
   options.share_prefixes = false;  // what a cell keeps must not depend on the cells before

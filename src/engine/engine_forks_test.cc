@@ -103,12 +103,7 @@ TEST_F(EngineForksTest, AForkThatStandsApartTakesNoPinsOfItsParent) {
   tight.protect_prefix = true;
   const auto engine = ModelFile::engine(tight);
   const auto parent = engine->open_session().value();
-  PromptLabels labels;
-  RegionSpan system;
-  system.region = Region::kSystem;
-  system.tokens = {0, 18 * kPageTokens};
-  labels.regions.push_back(system);
-  engine->label(*parent, std::move(labels));
+  engine->label(*parent, system_labels(18 * kPageTokens));
   append(*engine, *parent, 600, 1);
   const std::vector<PositionRun> held = engine->held_tokens(*parent);
   ASSERT_GE(held.front().tokens, 18 * kPageTokens) << "the pins";

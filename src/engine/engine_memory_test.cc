@@ -267,11 +267,8 @@ TEST_P(EveryPolicyTest, PinsAndManySmallMessagesLeaveRoomForMore) {
   tight.protect_prefix = true;
   const auto engine = ModelFile::engine(tight);
   const auto session = engine->open_session().value();
-  PromptLabels labels;
-  RegionSpan span;
-  span.region = Region::kSystem;
-  span.tokens = {0, 15 * 16};
-  labels.regions.push_back(span);
+  PromptLabels labels = system_labels(15 * 16);
+  RegionSpan span = labels.regions.front();
   while (span.tokens.end < 600) {  // each message has a page of its own
     span.region = span.region == Region::kRecent ? Region::kTool : Region::kRecent;
     span.tokens = {span.tokens.end, span.tokens.end + 3};
@@ -286,12 +283,8 @@ TEST_P(EveryPolicyTest, PinsAndManySmallMessagesLeaveRoomForMore) {
 
 TEST_P(EveryPolicyTest, PinsOfAllSessionsTogetherLeaveHalfOfTheBudget) {
   const auto engine = ModelFile::engine(options(96, KvForms::kF16));
-  PromptLabels all_pinned;
-  RegionSpan span;
-  span.region = Region::kSystem;
-  span.pinned = true;
-  span.tokens = {0, 40 * 16};
-  all_pinned.regions.push_back(span);
+  PromptLabels all_pinned = system_labels(40 * 16);
+  all_pinned.regions.front().pinned = true;
   std::vector<std::unique_ptr<Session>> sessions;
   for (std::uint32_t number = 0; number < 4; ++number) {
     // Each could pin 40 pages of 96, so the third would find nothing that may go.

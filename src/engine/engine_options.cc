@@ -1,8 +1,6 @@
 #include "engine/engine_options.h"
 
-#include <array>
-#include <utility>
-
+#include "core/value_named.h"
 #include "policy/policies/policy_spec.h"
 
 namespace memdecay {
@@ -17,16 +15,12 @@ Status check_range(const char* field, std::int64_t value, std::int64_t low, std:
 }  // namespace
 
 Result<KvForms> kv_forms_named(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, KvForms>, 5> kNames = {
-      {{"auto", KvForms::kAuto},
-       {"fp16", KvForms::kF16},
-       {"int8", KvForms::kInt8},
-       {"k8v4", KvForms::kK8V4},
-       {"int4", KvForms::kInt4}}};
-  for (const auto& [known, forms] : kNames)
-    if (known == name) return forms;
-  return make_status(StatusCode::kInvalidArgument,
-                     "there is no KV format \"{}\"; there are auto, fp16, int8, k8v4, int4", name);
+  constexpr NamedValues<KvForms, 5> kNames = {{{"auto", KvForms::kAuto},
+                                               {"fp16", KvForms::kF16},
+                                               {"int8", KvForms::kInt8},
+                                               {"k8v4", KvForms::kK8V4},
+                                               {"int4", KvForms::kInt4}}};
+  return value_named("KV format", name, kNames);
 }
 
 Status EngineOptions::validate() const {

@@ -69,6 +69,16 @@ inline KvBudget& budget_of(Engine& engine) {
   return const_cast<KvBudget&>(engine.cache().budget());
 }
 
+/// Labels that call the first tokens system text.
+inline PromptLabels system_labels(Position tokens) {
+  RegionSpan span;
+  span.region = Region::kSystem;
+  span.tokens = {0, tokens};
+  PromptLabels labels;
+  labels.regions.push_back(span);
+  return labels;
+}
+
 inline std::vector<TokenId> random_prompt(int count, std::uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<TokenId> tokens(static_cast<std::size_t>(count));

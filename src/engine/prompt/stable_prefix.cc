@@ -1,7 +1,6 @@
 #include "engine/prompt/stable_prefix.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <initializer_list>
 #include <span>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "core/ascii.h"
+#include "core/value_named.h"
 #include "engine/prompt/written_date.h"
 #include "kv/prefix/miss_reason.h"
 
@@ -139,14 +139,10 @@ void move_into(Json& user, std::span<Json> before) {
 }  // namespace
 
 Result<StablePrefix> stable_prefix_named(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, StablePrefix>, 3> kNames = {
-      {{"off", StablePrefix::kOff},
-       {"normalise", StablePrefix::kNormalise},
-       {"move", StablePrefix::kMove}}};
-  for (const auto& [known, rule] : kNames)
-    if (known == name) return rule;
-  return make_status(StatusCode::kInvalidArgument,
-                     "there is no rule \"{}\" for prefixes; there are off, normalise, move", name);
+  constexpr NamedValues<StablePrefix, 3> kNames = {{{"off", StablePrefix::kOff},
+                                                    {"normalise", StablePrefix::kNormalise},
+                                                    {"move", StablePrefix::kMove}}};
+  return value_named("rule for prefixes", name, kNames);
 }
 
 std::string stable_text(std::string_view text, StablePrefix rule) {

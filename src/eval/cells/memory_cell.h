@@ -44,6 +44,6 @@ Result<CellBudget> parse_cell_budget(std::string_view text);
 Result<std::vector<MemoryCell>> make_cells(const std::vector<std::string>& policies,
                                            const std::vector<std::string>& kv_formats,
                                            const std::vector<std::string>& budgets,
-                                           const PolicyConfig& config = {});
+                                           const PolicyConfig& config);
 
 }  // namespace memdecay

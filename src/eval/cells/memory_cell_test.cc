@@ -10,6 +10,12 @@
 namespace memdecay {
 namespace {
 
+Result<std::vector<MemoryCell>> cells_of(const std::vector<std::string>& policies,
+                                         const std::vector<std::string>& kv_formats,
+                                         const std::vector<std::string>& budgets) {
+  return make_cells(policies, kv_formats, budgets, PolicyConfig());
+}
+
 TEST(CellBudget, SharesAndBytes) {
   EXPECT_DOUBLE_EQ(parse_cell_budget("12.5%").value().share, 0.125);
   EXPECT_EQ(parse_cell_budget("12.5%").value().text, "12.5%");
@@ -32,7 +38,7 @@ TEST(MemoryCell, AShareIsOfWhatIsNotProtected) {
 }
 
 TEST(MemoryCell, NoneStandsOnceAFormat) {
-  const auto cells = make_cells({"none", "lru"}, {"fp16", "int8"}, {"50%", "25%"}).value();
+  const auto cells = cells_of({"none", "lru"}, {"fp16", "int8"}, {"50%", "25%"}).value();
   ASSERT_EQ(cells.size(), 2U + 4U);
   EXPECT_EQ(cells[0].policy, "none");
   EXPECT_TRUE(cells[0].budget.text.empty());
@@ -51,7 +57,7 @@ TEST(MemoryCell, CellsAreMadeWithTheVersionOfTheirPolicy) {
 
 TEST(MemoryCell, WhatIsAskedForTwiceIsOneCell) {
   const auto cells =
-      make_cells({"none", "lru", "none", "lru"}, {"fp16", "fp16"}, {"25%", "25%"}).value();
+      cells_of({"none", "lru", "none", "lru"}, {"fp16", "fp16"}, {"25%", "25%"}).value();
   ASSERT_EQ(cells.size(), 2U);
   EXPECT_EQ(cells[0].policy, "none");
   EXPECT_EQ(cells[1].policy, "lru");
@@ -59,7 +65,7 @@ TEST(MemoryCell, WhatIsAskedForTwiceIsOneCell) {
 
 TEST(MemoryCell, AllIsEveryPolicyAndEachBaselineWithItsPrefix) {
   std::set<std::string> policies;
-  const auto cells = make_cells({"lru", "all"}, {"fp16"}, {"25%"}).value();
+  const auto cells = cells_of({"lru", "all"}, {"fp16"}, {"25%"}).value();
   for (const MemoryCell& cell : cells)
     EXPECT_TRUE(policies.insert(cell.policy).second) << cell.policy;
   for (const std::string_view name : policy_names()) {
@@ -70,7 +76,7 @@ TEST(MemoryCell, AllIsEveryPolicyAndEachBaselineWithItsPrefix) {
 }
 
 TEST(MemoryCell, TheOracleIsACellThoughNoPolicyHasItsName) {
-  const auto cells = make_cells({"oracle", "oracle+prefix", "lru"}, {"fp16"}, {"50%"}).value();
+  const auto cells = cells_of({"oracle", "oracle+prefix", "lru"}, {"fp16"}, {"50%"}).value();
   ASSERT_EQ(cells.size(), 3U);
   EXPECT_TRUE(cells[0].is_oracle());
   EXPECT_TRUE(cells[1].is_oracle());
@@ -79,9 +85,9 @@ TEST(MemoryCell, TheOracleIsACellThoughNoPolicyHasItsName) {
 }
 
 TEST(MemoryCell, UnknownNamesAreRefused) {
-  EXPECT_FALSE(make_cells({"best"}, {"fp16"}, {"50%"}).ok());
-  EXPECT_FALSE(make_cells({"lru"}, {"int3"}, {"50%"}).ok());
-  EXPECT_FALSE(make_cells({"lru"}, {"fp16"}, {"half"}).ok());
+  EXPECT_FALSE(cells_of({"best"}, {"fp16"}, {"50%"}).ok());
+  EXPECT_FALSE(cells_of({"lru"}, {"int3"}, {"50%"}).ok());
+  EXPECT_FALSE(cells_of({"lru"}, {"fp16"}, {"half"}).ok());
 }
 
 }  // namespace

@@ -193,9 +193,11 @@ Result<std::vector<Result<std::vector<ProbeScore>>>> ask_for_facts(
     asked.push_back(cells[i]);
     cell_of.push_back(i);
   }
-  MEMDECAY_ASSIGN_OR_RETURN(const std::optional<PlantedSession> planted,
-                            plant_what_fits(engine, session, options));
-  if (asked.empty() || !planted.has_value()) {
+  std::optional<PlantedSession> planted;
+  if (!asked.empty()) {
+    MEMDECAY_ASSIGN_OR_RETURN(planted, plant_what_fits(engine, session, options));
+  }
+  if (!planted.has_value()) {
     on_progress(1);
     return scores;
   }

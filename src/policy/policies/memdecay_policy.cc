@@ -29,6 +29,11 @@ double MemdecayPolicy::mean_level() const {
   return mean_page_.seen() ? mean_page_.log_level(options_.evidence) : 0.0;
 }
 
+double MemdecayPolicy::level(const PageRecord& record) const {
+  return record.evidence.seen() ? record.evidence.log_level(options_.evidence)
+                                : record.unseen_level;
+}
+
 double MemdecayPolicy::kept_since(std::int64_t step) const {
   return std::exp2(-static_cast<double>(now().step - step) / options_.evidence.half_life_tokens);
 }
@@ -40,9 +45,7 @@ double MemdecayPolicy::idle_nats(std::int64_t steps) const {
 double MemdecayPolicy::key(TrackedPageId page, Region as) const {
   const PageRecord& record = records_[page.index()];
   const std::size_t r = region_index(as);
-  const double level =
-      record.evidence.seen() ? record.evidence.log_level(options_.evidence) : record.unseen_level;
-  return options_.region_weight * std::log(options_.initial[r]) + options_.beta * level +
+  return options_.region_weight * std::log(options_.initial[r]) + options_.beta * level(record) +
          options_.exact_bonus * static_cast<double>(book().meta(page).exact_share) +
          idle_nats(record.used_step) + record.born_tau[r];
 }
@@ -109,13 +112,11 @@ std::string MemdecayPolicy::describe(TrackedPageId page, double score) const {
   const PageRecord& record = records_[page.index()];
   const PageMeta& meta = book().meta(page);
   const std::size_t r = region_index(meta.region);
-  const double level =
-      record.evidence.seen() ? record.evidence.log_level(options_.evidence) : record.unseen_level;
   return fmt::format(
       "log score {:.4g} (region {:+.3g}, evidence {:+.3g}{}, exact values {:+.3g}, decay {:+.3g}, "
       "idle {:+.3g})",
       score, options_.region_weight * std::log(options_.initial[r]),
-      options_.beta * (level - mean_level()), record.evidence.seen() ? "" : " assumed",
+      options_.beta * (level(record) - mean_level()), record.evidence.seen() ? "" : " assumed",
       options_.exact_bonus * static_cast<double>(meta.exact_share), record.born_tau[r] - tau_[r],
       -idle_nats(now().step - record.used_step));
 }

@@ -66,6 +66,7 @@ class MemdecayPolicy final : public OrderedPolicy {
   void on_advance(const PolicyTime& now) override;
   std::optional<double> gentle_limit(const PlanRequest& request) const override;
   std::string describe(TrackedPageId page, double score) const override;
+  double level(const PageRecord& record) const;
   double mean_level() const;
   double kept_since(std::int64_t step) const;
   double idle_nats(std::int64_t steps) const;
