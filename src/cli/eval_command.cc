@@ -32,7 +32,8 @@ struct EvalFlags {
   int recall_sessions = 2;
   SessionEvalOptions session;
   std::string split = "all";
-  std::string eviction = "streaming";
+  std::vector<double> label_noise = {0};
+  std::vector<std::string> eviction = {"streaming"};
   bool quick = false;
 };
 
@@ -95,8 +96,20 @@ void print_rows(const ResultsFile& results) {
   }
 }
 
+/// How sessions are played: each way of evicting with each share of wrong labels.
+std::vector<SessionEvalOptions> ways_to_play(const EvalFlags& flags) {
+  std::vector<SessionEvalOptions> ways;
+  for (const std::string& eviction : flags.eviction) {
+    for (const double noise : flags.label_noise) {
+      SessionEvalOptions& way = ways.emplace_back(flags.session);
+      way.after_the_fact = eviction == "after";
+      way.label_noise = noise;
+    }
+  }
+  return ways;
+}
+
 Status eval(EvalFlags flags) {
-  flags.session.after_the_fact = flags.eviction == "after";
   flags.runs.chain.split = flags.split == "development" ? Split::kDevelopment
                            : flags.split == "test"      ? Split::kTest
                                                         : Split::kAll;
@@ -111,7 +124,11 @@ Status eval(EvalFlags flags) {
   options.pools_for_all_forms = true;
   options.share_prefixes = false;  // what a cell keeps must not depend on the cells before
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(options));
-  const bool plants_facts = flags.recall_sessions > 0 && !flags.session.after_the_fact;
+  const std::vector<SessionEvalOptions> ways = ways_to_play(flags);
+  const bool streams = std::any_of(ways.begin(), ways.end(), [](const SessionEvalOptions& way) {
+    return !way.after_the_fact;
+  });
+  const bool plants_facts = flags.recall_sessions > 0 && streams;
   MEMDECAY_ASSIGN_OR_RETURN(const std::vector<ChainedSession> sessions,
                             flags.runs.sessions_of(runs, *engine, plants_facts));
   MEMDECAY_RETURN_IF_ERROR(make_folder(flags.out));
@@ -119,8 +136,8 @@ Status eval(EvalFlags flags) {
   for (const ChainedSession& session : sessions) by_data_set[session.data_set].push_back(&session);
   std::vector<EvaluationTask> tasks;
   for (const auto& [data_set, chosen] : by_data_set)
-    tasks.push_back(
-        {flags.engine.model(), data_set, chosen, cells, flags.session, flags.recall_sessions});
+    for (const SessionEvalOptions& way : ways)
+      tasks.push_back({flags.engine.model(), data_set, chosen, cells, way, flags.recall_sessions});
   EvalProgress progress(tasks, scores);
   for (const EvaluationTask& task : tasks) {
     const auto tell = [&](std::size_t session, double share) {
@@ -179,17 +196,14 @@ void add_eval_command(CLI::App& program, int& status) {
   command->add_option("--split", flags->split, "tasks to take")
       ->check(CLI::IsMember({"all", "development", "test"}))
       ->capture_default_str();
-  command
-      ->add_option("--label-noise", flags->session.label_noise,
-                   "share of region spans that are labelled wrong")
-      ->check(number_between(0.0, 1.0))
-      ->capture_default_str();
-  command
-      ->add_option("--eviction", flags->eviction,
-                   "streaming: as it would happen; after: once, after three quarters of a session, "
-                   "and the rest is scored")
-      ->check(CLI::IsMember({"streaming", "after"}))
-      ->capture_default_str();
+  comma_list(command->add_option("--label-noise", flags->label_noise,
+                                 "shares of region spans that are labelled wrong")
+                 ->check(number_between(0.0, 1.0)));
+  comma_list(command
+                 ->add_option("--eviction", flags->eviction,
+                              "streaming: as it would happen; after: once, after three quarters of "
+                              "a session, and the rest is scored")
+                 ->check(CLI::IsMember({"streaming", "after"})));
   command->add_option("--seed", flags->session.seed, "of the noise and the policy random")
       ->capture_default_str();
   command->add_option("--cells-at-once", flags->session.cells_at_once, "memories in one pass")
@@ -206,6 +220,7 @@ void add_eval_command(CLI::App& program, int& status) {
       "  memdecay eval runs/ --quick\n"
       "  memdecay eval runs/airline.json.gz --policy memdecay,window+prefix,lru+prefix --budget "
       "25%,12.5%\n"
+      "  memdecay eval runs/ --label-noise 0,0.1,0.3 --recall-sessions 0\n"
       "  memdecay eval runs/ --policy none --kv-format int8,int4   # forms without eviction");
   command->callback([flags, command, &status] {
     if (flags->quick) use_quick_defaults(*command, *flags);

@@ -83,13 +83,13 @@ def test_wrong_labels_do_not_change_what_a_budget_is(shop_runs, tmp_path):
     messages[0]["content"] = " ".join(f"Rule {number}: look order {number * 17} up before you speak of it." for number in range(25))
     runs = tmp_path / "rules.json"
     runs.write_text(json.dumps([{**episodes[0], "traj": messages[:9]}]))
-    peaks = []
-    for noise in ("0", "1"):
-        ended = evaluate(runs, tmp_path / noise, "--policy", "window", "--kv-format", "fp16", "--budget", "60%", "--recall-sessions", "0",
-                         "--label-noise", noise)
-        assert ended.status == 0, ended.err
-        peaks.append(rows_of(tmp_path / noise)["window", "fp16", "60%"]["peak_share_of_fp16"])
-    assert peaks[1] == pytest.approx(peaks[0], rel=0.1) and peaks[0] > 0.75, peaks
+    ended = evaluate(runs, tmp_path, "--policy", "window", "--kv-format", "fp16", "--budget", "60%", "--recall-sessions", "0",
+                     "--label-noise", "0,1")
+    assert ended.status == 0, ended.err
+    rows = json.loads((tmp_path / "results.json").read_text())["rows"]
+    peaks = {row["variant"]: row["peak_share_of_fp16"] for row in rows}
+    assert list(peaks) == ["", "label noise 100 %"]
+    assert peaks["label noise 100 %"] == pytest.approx(peaks[""], rel=0.1) and peaks[""] > 0.75, peaks
 
 
 def test_a_window_forgets_the_facts_that_it_let_go(measured):
