@@ -76,8 +76,11 @@ Status Engine::initialize() {
       transformer_, Transformer::create(model_->config(), model_->weights(), groups_, kernels_,
                                         team_, transformer_options));
   MEMDECAY_ASSIGN_OR_RETURN(cache_, KvCache::create(cache_config(groups_, options_)));
-  initialize_memory();
-  return initialize_prefixes();
+  MEMDECAY_RETURN_IF_ERROR(initialize_prefixes());
+  memory_.emplace(MemoryCoordinator::Surroundings{options_, *model_, *transformer_, groups_,
+                                                  *cache_, shared_.get(), sessions_,
+                                                  context_tokens_});
+  return Status();
 }
 
 std::uint64_t Engine::kv_bytes_per_token() const {
@@ -110,7 +113,7 @@ std::uint64_t Engine::kv_bytes_read(const Session& session, int more) const {
 
 Result<std::unique_ptr<Session>> Engine::open_session(const SessionOptions& options) {
   SequenceHandle sequence = cache_->try_create_sequence();
-  if (sequence == nullptr && prefixes_give_way(kSessionBytes))
+  if (sequence == nullptr && memory_->prefixes_give_way(kSessionBytes))
     sequence = cache_->try_create_sequence();
   if (sequence == nullptr) {
     return make_status(StatusCode::kResourceExhausted,
@@ -119,14 +122,14 @@ Result<std::unique_ptr<Session>> Engine::open_session(const SessionOptions& opti
   }
   std::unique_ptr<Session> session(new Session(std::move(sequence), sessions_, shared_.get()));
   session->cache_salt_ = options.cache_salt;
-  MEMDECAY_RETURN_IF_ERROR(add_memory(*session, options));
+  MEMDECAY_RETURN_IF_ERROR(memory_->add(*session, options));
   return session;
 }
 
 Result<std::unique_ptr<Session>> Engine::fork_session(const Session& session) {
   SequenceHandle sequence = session.sequence_->try_fork();
   const std::uint64_t table_bytes = session.sequence_->memory().table_bytes;
-  if (sequence == nullptr && prefixes_give_way(table_bytes))
+  if (sequence == nullptr && memory_->prefixes_give_way(table_bytes))
     sequence = session.sequence_->try_fork();
   if (sequence == nullptr) {
     return make_status(StatusCode::kResourceExhausted,
@@ -165,7 +168,7 @@ Status Engine::check_request(const GenerationRequest& request) const {
   MEMDECAY_RETURN_IF_ERROR(check_tokens(request.prompt));
   MEMDECAY_RETURN_IF_ERROR(request.sampling.validate());
   // What can never fit is refused now, not after minutes of work. What is evicted always fits.
-  if (evicts(*request.session)) return Status();
+  if (request.session->evicts()) return Status();
   const KvBudget& budget = cache_->budget();
   const std::uint64_t least = least_bytes(static_cast<int>(request.prompt.size()));
   if (least <= budget.limit_bytes() - cache_->overhead_bytes()) return Status();
@@ -202,7 +205,7 @@ Result<RequestId> Engine::submit(GenerationRequest request) {
   Session& session = *request.session;
   label(session, std::move(request.labels));
   PrefixMatch match = match_prefix(session, request.prompt);
-  const int again = discard_tail(session, request.prompt.size() - session.tokens_.size());
+  const int again = memory_->discard_tail(session, request.prompt.size() - session.tokens_.size());
   session.busy_ = true;
   const SamplingOptions sampling = request.sampling;
   const RequestId id(next_request_++);
@@ -222,10 +225,14 @@ Result<RequestId> Engine::submit(GenerationRequest request) {
   running->result.recomputed_tokens = again;
   running->evicted_before = session.memory_ ? session.memory_->evicted_tokens() : 0;
   running->waiting.assign(prompt.begin() + running->result.reused_tokens, prompt.end());
-  prepare_turn(session,
-               running->waiting.size() + static_cast<std::size_t>(running->most_new_tokens));
+  memory_->prepare_turn(
+      session, running->waiting.size() + static_cast<std::size_t>(running->most_new_tokens));
   running_.push_back(std::move(running));
   return id;
+}
+
+void Engine::label(Session& session, PromptLabels labels) {
+  if (session.memory_.has_value()) session.memory_->label(std::move(labels));
 }
 
 void Engine::cancel(RequestId id) {
@@ -248,7 +255,7 @@ bool Engine::step() {
     for (const PassSlice& slice : slices) {
       if (!status.ok()) finish(*slice.running, FinishReason::kFailed, status);
     }
-    tend_memory();
+    memory_->tend(rows_of(slices));
   }
   sweep();
   return true;
@@ -269,45 +276,27 @@ std::vector<Engine::PassSlice> Engine::plan_pass() {
   return slices;
 }
 
+std::size_t Engine::rows_of(std::span<const PassSlice> slices) {
+  std::size_t rows = 0;
+  for (const PassSlice& slice : slices) rows += slice.tokens.size();
+  return rows;
+}
+
 /// Makes room for every slice, for less of a long one where the budget is tight; a request whose
 /// slice finds none is over.
 void Engine::reserve(std::vector<PassSlice>& slices) {
   std::erase_if(slices, [&](PassSlice& slice) {
     const int wanted = static_cast<int>(slice.tokens.size());
     Room room;
-    const int tokens = make_room_for_some(*slice.session, wanted, room);
+    const int tokens = memory_->make_room_for_some(*slice.session, wanted, room);
     slice.tokens = slice.tokens.first(static_cast<std::size_t>(tokens));
     if (tokens > 0) return false;
     // An answer that finds no more places is as long as it can be.
     const bool answers = room && !slice.running->result.tokens.empty();
     finish(*slice.running, answers ? FinishReason::kLength : FinishReason::kNoMemory,
-           answers ? Status() : no_room(*slice.session, 1, room));
+           answers ? Status() : memory_->no_room(*slice.session, 1, room));
     return true;
   });
-}
-
-Status Engine::no_room(const Session& session, int tokens, const Room& room) const {
-  const std::uint64_t own =
-      session.memory_ ? session.memory_->options().budget_bytes : KvBudget::kUnlimited;
-  if (room) {
-    return make_status(StatusCode::kResourceExhausted,
-                       "the context of {} tokens is full: {} more after {} find no place, since "
-                       "what the session still holds is protected",
-                       context_tokens_, tokens, session.tokens_.size());
-  }
-  if (room.refusal != Room::Refusal::kBudget) {
-    return make_status(StatusCode::kResourceExhausted,
-                       "this machine has no memory for {} more tokens after {}; a --kv-budget sets "
-                       "an end before that",
-                       tokens, session.tokens_.size());
-  }
-  const std::string held = evicts(session) ? session.memory_->protection() : "";
-  return make_status(
-      StatusCode::kResourceExhausted,
-      "the KV budget of {} is full: {} more {} after {} would take {} that are not free{}{}",
-      format_bytes(std::min(own, cache_->budget().limit_bytes())), tokens,
-      tokens == 1 ? "token" : "tokens", session.tokens_.size(), format_bytes(room.missing_bytes),
-      held.empty() ? "" : "; what the session holds is protected: ", held);
 }
 
 Status Engine::run_pass(std::span<const PassSlice> slices) {
@@ -327,26 +316,27 @@ Status Engine::run_pass(std::span<const PassSlice> slices) {
     out.first_position = static_cast<Position>(slice.session->tokens_.size());
     out.rope_offset = slice.session->sequence_->rope_offset();
     tokens.insert(tokens.end(), slice.tokens.begin(), slice.tokens.end());
-    if (slice.session->memory_.has_value()) ask_evidence(*slice.session, evidence[i], out);
   }
-  for (std::size_t i = 0; i < views.size(); ++i) sequence_slices[i].views = views[i];
-  pass_rows_ = tokens.size();
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    sequence_slices[i].views = views[i];
+    memory_->ask(*slices[i].session, evidence[i], sequence_slices[i]);
+  }
   const Status status = transformer_->forward({tokens, sequence_slices});
   for (std::size_t i = 0; i < slices.size(); ++i) {
     Session& session = *slices[i].session;
     if (status.ok()) {
       session.tokens_.insert(session.tokens_.end(), slices[i].tokens.begin(),
                              slices[i].tokens.end());
-      observe_pass(session, evidence[i], sequence_slices[i]);
+      memory_->tell(session, evidence[i], sequence_slices[i]);
       remember_prefix(session);
     } else {
       MEMDECAY_CHECK(
           session.sequence_->try_truncate(static_cast<Position>(session.tokens_.size())));
-      sync_memory(session);
+      memory_->sync(session);
     }
   }
   if (!status.ok()) return status;
-  for (const PassSlice& slice : slices) take_key_evidence(*slice.session);
+  for (const PassSlice& slice : slices) memory_->take_key_evidence(*slice.session);
   return status;
 }
 
@@ -444,6 +434,16 @@ Result<GenerationResult> Engine::generate(GenerationRequest request) {
   static_cast<void>(id);
   while (!result) step();
   return *result;
+}
+
+Status Engine::shrink(Session& session, std::uint64_t bytes) {
+  MEMDECAY_CHECK(!session.busy_);
+  return memory_->shrink(session, bytes);
+}
+
+std::vector<PositionRun> Engine::held_tokens(const Session& session) const {
+  const auto group = group_without_window();
+  return group.has_value() ? session.sequence_->table(*group).held() : std::vector<PositionRun>();
 }
 
 }  // namespace memdecay

@@ -7,10 +7,10 @@
 // after them (sched/batch_planner.h).
 //
 // Results do not depend on what else is in a pass, on thread count, page placement or chunking
-// (transformer.h). Under a budget sessions are kept within it by their policy (session_memory.h,
-// evictor.h): a pass that finds no room has room made for it, and between passes a few pages a step
-// are demoted or dropped before it comes to that. Where the rest is protected, no room is an
-// answer: the request ends with kNoMemory and its session keeps what it holds.
+// (transformer.h). Under a budget sessions are kept within it by their policy
+// (memory_coordinator.h): a pass that finds no room has room made for it, and between passes a few
+// pages a step are demoted or dropped before it comes to that. Where the rest is protected, no room
+// is an answer: the request ends with kNoMemory and its session keeps what it holds.
 #pragma once
 
 #include <functional>
@@ -22,8 +22,7 @@
 #include "core/status.h"
 #include "engine/engine_options.h"
 #include "engine/generation.h"
-#include "engine/memory/evictor.h"
-#include "engine/memory/form_check.h"
+#include "engine/memory/memory_coordinator.h"
 #include "engine/memory/shared_prefixes.h"
 #include "engine/model.h"
 #include "engine/session.h"
@@ -47,11 +46,13 @@ class Engine {
   const KvCache& cache() const { return *cache_; }
   int threads() const { return team_.size(); }
   /// The layers that see every token, whose pages memories keep; none where all have a window.
-  std::optional<LayerGroupId> group_without_window() const { return evictable_; }
+  std::optional<LayerGroupId> group_without_window() const {
+    return memory_->group_without_window();
+  }
   /// Longest sequence in tokens, prompt and answer together, but for sessions that outgrow it.
   int context_tokens() const { return context_tokens_; }
   /// Whether a session may have any number of tokens: the context counts what its evictions leave.
-  bool outgrows_context(const Session& session) const;
+  bool outgrows_context(const Session& session) const { return memory_->outgrows_context(session); }
   /// Bytes that one token's keys and values take in all layer groups, windows aside.
   std::uint64_t kv_bytes_per_token() const;
   /// Bytes of keys and values that a decode step of the session reads once it holds `more` tokens
@@ -114,7 +115,7 @@ class Engine {
   const PrefixTree* prefixes() const { return cache_->prefixes(); }
   /// Bytes of the budget that are held beside pages, sequences and prefixes, for
   /// KvCache::validate().
-  std::uint64_t other_budget_bytes() const;
+  std::uint64_t other_budget_bytes() const { return memory_->held_bytes(); }
   /// The next peak_bytes() of the budget counts from now.
   void reset_peak_bytes() { cache_->budget().reset_peak(); }
   /// Evicts once, by the session's policy, so that its evictable pages take at most `bytes`.
@@ -145,47 +146,16 @@ class Engine {
   Status check_tokens(std::span<const TokenId> tokens) const;
   /// Bytes without which no sequence of this length can be: its pages, windows only as they end.
   std::uint64_t least_bytes(int tokens) const;
-  Status no_room(const Session& session, int tokens, const Room& room) const;
   /// Runs the model over slices whose sequences already have room, and records the tokens as held.
   Status run_pass(std::span<const PassSlice> slices);
   static void take_text(Running& running, const std::string& text);
   void finish(Running& running, FinishReason reason, Status status);
   void accept_logits(Running& running, std::span<const float> logits);
   std::vector<PassSlice> plan_pass();
+  static std::size_t rows_of(std::span<const PassSlice> slices);
   void reserve(std::vector<PassSlice>& slices);
   void emit(std::span<const PassSlice> slices);
   void sweep();
-
-  // --- memory: engine_memory.cc ---
-
-  /// What one pass says about the evictable pages of one session.
-  struct PassEvidence {
-    std::vector<std::vector<float>> mass;  ///< [groups][pages]; empty: not asked for
-    std::vector<float*> mass_of_group;
-    PageProbe probe;
-    std::vector<PageAttention> pages;
-  };
-  void initialize_memory();
-  /// What forms cost this model: read or measured when it is first asked for.
-  Result<FormReport> form_report();
-  Status choose_forms(KvForms wanted, SessionMemoryOptions& memory);
-  Result<EvictionPolicyHandle> make_session_policy(const SessionOptions& options) const;
-  /// The memory of a session, or none where nothing of it is ever evicted or demoted.
-  Status add_memory(Session& session, SessionOptions options);
-  std::uint64_t page_bytes() const;
-  static bool evicts(const Session& session);
-  std::vector<Session*> seated() const;
-  std::vector<Evictor::Seat> seats() const;
-  // --- places within the context: engine_places.cc ---
-
-  /// At a turn's border: closes gaps where the turn would not do without.
-  void prepare_turn(Session& session, std::size_t tokens);
-  /// Places for `tokens` more tokens within the context; where gaps do not give them, by evicting.
-  [[nodiscard]] bool make_places(Session& session, int tokens);
-  /// Large gaps first, until the next token stands at `place` or before it.
-  void close_gaps(Session& session, Position place);
-  /// The context that places must stay in where they can.
-  int trained_context() const;
 
   // --- exact prefixes: engine_prefixes.cc ---
 
@@ -195,37 +165,6 @@ class Engine {
   static std::size_t most_pages(const Session& session);
   /// Leaves what the session's last pass sealed for others.
   void remember_prefix(Session& session);
-  /// Lets prefixes go that no session holds; whether that freed anything.
-  bool prefixes_give_way(std::uint64_t bytes);
-
-  /// Slots for `tokens` more tokens, evicting where the budget has none; without `may_drop` pages
-  /// only change their form.
-  Room make_room(Session& session, int tokens, bool may_drop = true);
-  /// The same for as many of `tokens` as there are places and room for at once; 0 where for none,
-  /// and then a refusal, or none where it is places that are missing. Fewer tokens at once come
-  /// before any page is dropped (docs/decisions/0250).
-  int make_room_for_some(Session& session, int tokens, Room& room);
-  void sync_memory(Session& session);
-  /// Half of a budget at most, of the engine's an equal part (decision 0257).
-  void cap_pins(Session& session, std::size_t sharers) const;
-  /// Gives pins back that fewer sessions allow; with `may_take` it also takes, and says whether.
-  bool share_pins(bool may_take);
-  void ask_evidence(Session& session, PassEvidence& evidence, SequenceSlice& slice);
-  void observe_pass(Session& session, const PassEvidence& evidence, const SequenceSlice& slice);
-  /// What the keys themselves say, for policies that ask. May drop pages of any session to have
-  /// room for it, so a pass's other evidence is observed before.
-  void take_key_evidence(Session& session);
-  /// Between passes: what the watermarks and a fixed form ask for.
-  void tend_memory();
-
-  // --- discard and recompute: engine_recompute.cc ---
-
-  /// Bytes that the session's pages may take when its history is computed again.
-  std::uint64_t refill_bytes(const Session& session) const;
-  /// From where on history is to be computed again, with `coming` tokens behind it; size: nowhere.
-  Position recompute_start(const Session& session, std::size_t coming) const;
-  /// Cuts back to there; returns how many tokens that are.
-  int discard_tail(Session& session, std::size_t coming);
 
   EngineOptions options_;
   const KernelTable& kernels_;
@@ -235,12 +174,8 @@ class Engine {
   std::unique_ptr<Transformer> transformer_;
   std::unique_ptr<KvCache> cache_;
   std::unique_ptr<SharedPrefixes> shared_;  ///< null where sessions share nothing
-  std::optional<LayerGroupId> evictable_;   ///< group_without_window()
-  std::optional<Evictor> evictor_;
-  std::optional<FormReport> form_report_;
-  bool told_of_int4_ = false;
-  std::vector<Session*> sessions_;  ///< all that are open
-  std::size_t pass_rows_ = 0;       ///< of the last pass
+  std::vector<Session*> sessions_;          ///< all that are open
+  std::optional<MemoryCoordinator> memory_;
   BatchPlanner planner_;
   int context_tokens_ = 0;
   std::vector<std::unique_ptr<Running>> running_;  ///< in order of arrival

@@ -4,6 +4,7 @@
 
 #include "core/check.h"
 #include "engine/engine.h"
+#include "engine/extend_without_logits.h"
 
 namespace memdecay {
 
@@ -37,18 +38,18 @@ void Engine::tell_logits(int begin, int end,
 Status Engine::extend(Session& session, std::span<const TokenId> tokens, int first_wanted,
                       const LogitsCallback& on_logits) {
   MEMDECAY_RETURN_IF_ERROR(check_extension(session, tokens));
-  prepare_turn(session, tokens.size());
+  memory_->prepare_turn(session, tokens.size());
   while (!tokens.empty()) {
     const int begin = static_cast<int>(session.tokens_.size());
     const int wanted = std::min(static_cast<int>(tokens.size()), options_.batch_tokens);
     Room room;
-    const int count = make_room_for_some(session, wanted, room);
-    if (count == 0) return no_room(session, wanted, room);
+    const int count = memory_->make_room_for_some(session, wanted, room);
+    if (count == 0) return memory_->no_room(session, wanted, room);
     const PassSlice slice{&session, tokens.first(static_cast<std::size_t>(count)), nullptr};
     MEMDECAY_RETURN_IF_ERROR(run_pass(std::span(&slice, 1)));
     tell_logits(std::max(0, first_wanted - begin), count,
                 [&](int row, std::span<const float> logits) { on_logits(begin + row, logits); });
-    tend_memory();
+    memory_->tend(static_cast<std::size_t>(count));
     tokens = tokens.subspan(static_cast<std::size_t>(count));
   }
   return Status();
@@ -60,7 +61,7 @@ Status Engine::extend_together(std::span<Session* const> sessions, std::span<con
     MEMDECAY_RETURN_IF_ERROR(check_extension(*session, tokens));
     MEMDECAY_CHECK(session->tokens_.size() == sessions[0]->tokens_.size());
   }
-  for (Session* session : sessions) prepare_turn(*session, tokens.size());
+  for (Session* session : sessions) memory_->prepare_turn(*session, tokens.size());
   const int most = std::max(1, options_.batch_tokens / static_cast<int>(sessions.size()));
   while (!tokens.empty()) {
     const int begin = static_cast<int>(sessions[0]->tokens_.size());
@@ -68,13 +69,13 @@ Status Engine::extend_together(std::span<Session* const> sessions, std::span<con
     const auto chunk = tokens.first(static_cast<std::size_t>(count));
     std::vector<PassSlice> slices;
     for (Session* session : sessions) {
-      const bool placed = make_places(*session, count);
-      const Room room = placed ? make_room(*session, count) : Room();
+      const bool placed = memory_->make_places(*session, count);
+      const Room room = placed ? memory_->make_room(*session, count) : Room();
       if (!placed || !room) {
-        const Status refused = no_room(*session, count, room);
+        const Status refused = memory_->no_room(*session, count, room);
         for (const PassSlice& slice : slices) {  // as if nothing had been asked
           MEMDECAY_CHECK(slice.session->sequence_->try_truncate(begin));
-          sync_memory(*slice.session);
+          memory_->sync(*slice.session);
         }
         return refused;
       }
@@ -89,7 +90,7 @@ Status Engine::extend_together(std::span<Session* const> sessions, std::span<con
                     on_logits(i, begin + row - first_row, logits);
                   });
     }
-    tend_memory();
+    memory_->tend(rows_of(slices));
     tokens = tokens.subspan(static_cast<std::size_t>(count));
   }
   return Status();
@@ -105,8 +106,18 @@ Status Engine::truncate(Session& session, int size) {
   }
   session.tokens_.resize(static_cast<std::size_t>(size));
   session.remembered_ = std::min(session.remembered_, size);
-  sync_memory(session);
+  memory_->sync(session);
   return Status();
+}
+
+Result<int> Engine::begin_turn(Session& session, std::size_t tokens) {
+  MEMDECAY_CHECK(!session.busy_);
+  const std::vector<TokenId> history = session.tokens_;
+  const int again = memory_->discard_tail(session, tokens);
+  if (again == 0) return 0;
+  MEMDECAY_RETURN_IF_ERROR(extend_without_logits(
+      *this, session, std::span(history).last(static_cast<std::size_t>(again))));
+  return again;
 }
 
 }  // namespace memdecay

@@ -44,7 +44,7 @@ Engine::PrefixMatch Engine::match_prefix(Session& session, std::span<const Token
   const int own = match_own(session, prompt, match.miss);
   const bool continues = went_on && own == static_cast<int>(session.tokens_.size());
   session.tokens_.resize(static_cast<std::size_t>(own));
-  sync_memory(session);  // pages that stand where own ones were are others
+  memory_->sync(session);  // pages that stand where own ones were are others
   if (shares(session) && !prompt.empty()) {
     std::vector<Position> cuts;
     const auto size = static_cast<Position>(prompt.size());
@@ -60,13 +60,13 @@ Engine::PrefixMatch Engine::match_prefix(Session& session, std::span<const Token
   match.tokens = session.sequence_->size();
   session.tokens_.assign(prompt.begin(), prompt.begin() + match.tokens);
   session.remembered_ = std::min(session.remembered_, match.tokens);
-  sync_memory(session);
+  memory_->sync(session);
   return match;
 }
 
 /// Pages, as they are written, that the session's own budget holds.
 std::size_t Engine::most_pages(const Session& session) {
-  if (!evicts(session)) return std::numeric_limits<std::size_t>::max();
+  if (!session.evicts()) return std::numeric_limits<std::size_t>::max();
   const SessionMemoryOptions& options = session.memory_->options();
   return options.budget_bytes / options.forms[form_index(PageForm::kF16)].bytes;
 }
@@ -82,10 +82,6 @@ void Engine::remember_prefix(Session& session) {
   if (!shares(session)) return;
   shared_->remember(*session.sequence_, {session.cache_salt_, {}}, session.tokens_,
                     session.remembered_);
-}
-
-bool Engine::prefixes_give_way(std::uint64_t bytes) {
-  return shared_ != nullptr && shared_->give_way(bytes) > 0;
 }
 
 void Engine::forget_prefixes() {

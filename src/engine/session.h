@@ -18,6 +18,7 @@
 
 namespace memdecay {
 
+class MemoryCoordinator;
 class SharedPrefixes;
 
 class Session {
@@ -30,12 +31,15 @@ class Session {
   const Sequence& sequence() const { return *sequence_; }
   /// Null where nothing is ever evicted or demoted: no budget, or the policy "none".
   const SessionMemory* memory() const { return memory_ ? &*memory_ : nullptr; }
+  /// Whether something of it may be evicted.
+  bool evicts() const { return memory_ && memory_->options().evicts; }
   /// For forks that something is asked or timed on. Until they are closed, what is evicted, demoted
   /// and packed is of sessions that stand apart only: those they come from stay as they are.
   void stand_apart() { apart_ = true; }
 
  private:
   friend class Engine;
+  friend class MemoryCoordinator;
   Session(SequenceHandle sequence, std::vector<Session*>& open, SharedPrefixes* shared);
   SequenceHandle sequence_;
   std::vector<TokenId> tokens_;

@@ -358,4 +358,22 @@ PageTable PageTable::fork(BudgetReservation& paid) const {
   return copy;
 }
 
+std::vector<PositionRun> PageTable::held() const {
+  std::vector<PositionRun> held;
+  const auto add = [&](const PositionRun& run) {
+    if (run.tokens == 0) return;
+    if (!held.empty() && held.back().end() == run.first) {
+      held.back().tokens += run.tokens;
+    } else {
+      held.push_back(run);
+    }
+  };
+  for (const KvPageRef& page : view().pages) {
+    const auto runs = runs_.of(page);
+    if (runs.empty()) add({page.first_position, page.filled});
+    for (const PositionRun& run : runs) add(run);
+  }
+  return held;
+}
+
 }  // namespace memdecay

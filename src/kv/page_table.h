@@ -85,6 +85,9 @@ class PageTable {
   Position rope_offset() const { return closed_; }
   const std::vector<PageHandle>& pages() const { return pages_.items(); }
   const PackedRuns& runs() const { return runs_; }
+  /// The positions whose keys and values are there, ascending, in as few runs as can be. Cost:
+  /// O(pages).
+  std::vector<PositionRun> held() const;
   std::uint64_t table_bytes() const {
     return pages_.bytes() + refs_.bytes() + runs_.memory().bytes();
   }
