@@ -32,6 +32,13 @@ void EngineFlags::add_model_to(CLI::App& command, bool positional) {
       ->capture_default_str();
 }
 
+void EngineFlags::add_policy_config_to(CLI::App& command) {
+  command
+      .add_option("--policy-config", policy_config_,
+                  "how fast each region is forgotten: a file as `calibrate decay` writes it")
+      ->type_name("FILE");
+}
+
 void EngineFlags::add_to(CLI::App& command, bool positional) {
   add_model_to(command, positional);
   command
@@ -48,10 +55,7 @@ void EngineFlags::add_to(CLI::App& command, bool positional) {
           "NAME:SETTING=VALUE")
       ->type_name("NAME")
       ->capture_default_str();
-  command
-      .add_option("--policy-config", policy_config_,
-                  "how fast each region is forgotten: a file as `calibrate decay` writes it")
-      ->type_name("FILE");
+  add_policy_config_to(command);
   command.add_flag("--protect-prefix", protect_prefix_,
                    "never evict the text before the first user turn, whatever the policy");
   command

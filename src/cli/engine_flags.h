@@ -20,6 +20,9 @@ class EngineFlags {
   /// Only what names the model and how to run it: -m (or MODEL), -t and -c.
   void add_model_to(CLI::App& command, bool positional = false);
 
+  /// Only --policy-config.
+  void add_policy_config_to(CLI::App& command);
+
   const std::string& model() const { return model_; }
   /// Another model than the one that -m names by default.
   void use_model(std::string model) { model_ = std::move(model); }

@@ -181,6 +181,7 @@ void add_eval_command(CLI::App& program, int& status) {
       "--policy", flags->policies,
       "policies; NAME:SETTING=VALUE;... changes settings, +prefix protects it; oracle: knows what "
       "will be read; all: every one, and each but memdecay with +prefix too"));
+  flags->engine.add_policy_config_to(*command);
   comma_list(command->add_option("--kv-format", flags->kv_formats, "forms of pages"));
   comma_list(command->add_option("--budget", flags->budgets,
                                  "shares of the fp16 bytes of what is not protected, or bytes"));

@@ -55,7 +55,7 @@ const char* shield_name(Shield shield);
 
 struct Explanation {
   Shield shield = Shield::kUntracked;
-  Region region = Region::kOrdinary;
+  Region region = Region::kOrdinary;  ///< what it counts as, by its label or by attention
   double score = 0;          ///< of the drop unit, as the policy orders it: lowest goes first
   bool pin_refused = false;  ///< asked to be pinned, but the cap is reached
   std::string sentence;      ///< all of it for a person

@@ -53,6 +53,19 @@ inline double naive_memdecay(const MemdecayOptions& options, const PageMeta& met
          options.idle_decay * 1e-3 * (static_cast<double>(history.now) - used);
 }
 
+/// The region that memdecay counts the page as.
+inline Region naive_region(const MemdecayOptions& options, const PageMeta& meta,
+                           const PageHistory& history) {
+  double rate = 0;
+  bool promoted = false;
+  for (const Seen& seen : history.seen) {
+    if (seen.kind != options.evidence_kind) continue;
+    rate += ((seen.access ? 1 : 0) - rate) / options.promote_batches;
+    promoted = rate >= options.promote_rate * (promoted ? 0.5 : 1.0);
+  }
+  return promoted ? stronger(meta.region, Region::kTool) : meta.region;
+}
+
 /// 0 for a policy whose order has no definition to hold it to (`random`).
 inline double naive_score(std::string_view policy, const MemdecayOptions& options,
                           const PageMeta& meta, const PageHistory& history, Region as) {

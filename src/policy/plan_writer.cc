@@ -61,8 +61,8 @@ void PlanWriter::demote_all() {
     forms[page.value()] = *to;
     const auto further = policy_.next_form(meta, *to);
     if (!further.has_value()) continue;
-    const double worth =
-        policy_.key(page, meta.region) - policy_.offset(policy_.lane_of(meta.region));
+    const Region region = policy_.region_of(meta);
+    const double worth = policy_.key(page, region) - policy_.offset(policy_.lane_of(region));
     walk.push(worth + policy_.demote_weight(meta, *to, *further), meta.position, page.value());
   }
   plan_.steps += walk.steps();
@@ -137,8 +137,9 @@ void PlanWriter::break_rounds() {
   plan_.steps += mates.size();
   const auto worth = [&](TrackedPageId page) {
     const PageMeta& meta = policy_.book_.meta(page);
-    const double offset = policy_.offset(policy_.lane_of(meta.region));
-    return std::pair(policy_.key(page, meta.region) - offset, meta.position);
+    const Region region = policy_.region_of(meta);
+    const double offset = policy_.offset(policy_.lane_of(region));
+    return std::pair(policy_.key(page, region) - offset, meta.position);
   };
   std::sort(mates.begin(), mates.end(),
             [&](TrackedPageId a, TrackedPageId b) { return worth(a) < worth(b); });

@@ -114,6 +114,7 @@ PolicyOptions test_options() {
   options.memdecay.protection.newest_pages = 3;
   options.memdecay.rekey_threshold = 0;
   options.memdecay.adaptive.enabled = false;
+  options.memdecay.promote_batches = 3;  // sessions here are short
   return options;
 }
 
@@ -247,7 +248,7 @@ TEST_P(PolicyContract, EveryPageIsExplained) {
   for (int i = 0; i < 100; ++i) session.step();
   for (const auto& [id, meta] : session.oracle().pages()) {
     const Explanation why = session.policy().explain(TrackedPageId(id));
-    EXPECT_EQ(why.region, meta.region);
+    EXPECT_EQ(why.region, session.region_of(meta));
     EXPECT_TRUE(std::isfinite(why.score));
     EXPECT_FALSE(why.sentence.empty());
     EXPECT_EQ(why.shield == Shield::kNewest, session.oracle().newest(meta) && meta.sealed &&
@@ -300,7 +301,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, PolicyContract,
 // All pages observed before any plan: a page without evidence counts as the mean of its time, which
 // the naive score leaves out.
 TEST(MemdecayPolicy, PlansAreThoseOfScoresRecomputedFromAllHistory) {
-  int plans = 0;
+  int plans = 0, promoted = 0;
   for (unsigned seed = 0; seed < 40; ++seed) {
     RandomSession session("memdecay", test_options(), seed);
     for (int i = 0; i < 150; ++i) {
@@ -308,6 +309,8 @@ TEST(MemdecayPolicy, PlansAreThoseOfScoresRecomputedFromAllHistory) {
       if (i % 5 != 0) continue;
       session.observe_all();
       ++plans;
+      for (const auto& [id, meta] : session.oracle().pages())
+        promoted += session.region_of(meta) != meta.region ? 1 : 0;
       const std::uint64_t budget = session.random()() % (session.oracle().bytes() + 1);
       const EvictionPlan plan = session.policy().plan({budget, Urgency::kPressed, 0});
       const auto naive = session.oracle().drops(
@@ -316,6 +319,7 @@ TEST(MemdecayPolicy, PlansAreThoseOfScoresRecomputedFromAllHistory) {
     }
   }
   EXPECT_EQ(plans, 40 * 30);
+  EXPECT_GT(promoted, 100);
 }
 
 TEST(MakePolicy, UnknownNamesAreAnsweredWithTheKnown) {

@@ -43,8 +43,13 @@ class PolicyOracle {
  public:
   /// The score of a page if it counted as of that region.
   using Score = std::function<double(const PageMeta&, Region)>;
+  /// The region that a page counts as.
+  using RegionOf = std::function<Region(const PageMeta&)>;
 
-  explicit PolicyOracle(const ProtectionOptions& options) : options_(options) {}
+  explicit PolicyOracle(
+      const ProtectionOptions& options,
+      RegionOf region_of = [](const PageMeta& meta) { return meta.region; })
+      : options_(options), region_of_(std::move(region_of)) {}
 
   std::map<std::int32_t, PageMeta>& pages() { return pages_; }
   void track(const PageMeta& meta) {
@@ -176,7 +181,7 @@ class PolicyOracle {
     Unit unit{0, 0, members};
     std::int64_t tokens = 0;
     for (const PageMeta& meta : members) {
-      if (core(meta)) region = stronger(region, meta.region);
+      if (core(meta)) region = stronger(region, region_of_(meta));
     }
     unit.first = std::numeric_limits<Position>::max();
     for (const PageMeta& meta : members) {
@@ -210,7 +215,7 @@ class PolicyOracle {
     for (const auto& [id, meta] : pages_) {
       if (is_young(meta.tool_round) != young) continue;
       if (!core(meta)) {
-        if (!shielded(meta)) all.push_back({score(meta, meta.region), meta.position, {meta}});
+        if (!shielded(meta)) all.push_back({score(meta, region_of_(meta)), meta.position, {meta}});
         continue;
       }
       if (!seen.insert(meta.tool_round).second) continue;
@@ -225,13 +230,14 @@ class PolicyOracle {
     std::vector<Unit> all;
     for (const auto& [id, meta] : pages_) {
       if (core(meta) && !shielded(meta) && is_held(meta.tool_round))
-        all.push_back({score(meta, meta.region), meta.position, {meta}});
+        all.push_back({score(meta, region_of_(meta)), meta.position, {meta}});
     }
     sort(all);
     return all;
   }
 
   ProtectionOptions options_;
+  RegionOf region_of_;
   std::map<std::int32_t, PageMeta> pages_;
   std::map<std::int32_t, std::int64_t> totals_;
 };

@@ -14,7 +14,10 @@ namespace memdecay {
 class RandomSession {
  public:
   RandomSession(std::string_view name, const PolicyOptions& options, unsigned seed)
-      : name_(name), options_(options), random_(seed), oracle_(protection()) {
+      : name_(name),
+        options_(options),
+        random_(seed),
+        oracle_(protection(), [this](const PageMeta& meta) { return region_of(meta); }) {
     policy_ = make_policy(name, options).value();
   }
 
@@ -145,6 +148,13 @@ class RandomSession {
   double score(const PageMeta& meta, Region as) const {
     const int id = meta.id.value();
     return naive_score(name_, options_.memdecay, meta, {seen_.at(id), ordinals_.at(id), step_}, as);
+  }
+
+  /// The region that the policy counts the page as.
+  Region region_of(const PageMeta& meta) const {
+    if (name_ != "memdecay") return meta.region;
+    const int id = meta.id.value();
+    return naive_region(options_.memdecay, meta, {seen_.at(id), ordinals_.at(id), step_});
   }
 
   const EvictionPolicy& policy() const { return *policy_; }

@@ -144,6 +144,16 @@ def test_what_is_asked_for_twice_is_measured_once(shop_runs, tmp_path):
     assert len((tmp_path / "scores.jsonl").read_text().splitlines()) == 2
 
 
+def test_scores_are_of_one_policy_config(shop_runs, tmp_path):
+    config = tmp_path / "decay.json"
+    config.write_text('{"regions": {"recent": {"survival_steps": 100}}}')
+    flags = ["--policy", "memdecay", "--kv-format", "fp16", "--budget", "85%", "--sessions", "1", "--recall-sessions", "0"]
+    for more in ([], ["--policy-config", config], ["--policy-config", config]):
+        ended = evaluate(shop_runs, tmp_path / "out", *flags, *more)
+        assert ended.status == 0, ended.err
+    assert len((tmp_path / "out" / "scores.jsonl").read_text().splitlines()) == 2, "the third run has nothing to measure"
+
+
 def test_a_cell_that_cannot_hold_its_own_costs_no_other_its_scores(shop_runs, tmp_path):
     flags = ["--policy", "window", "--kv-format", "fp16", "--sessions", "1", "--recall-sessions", "1", "--budget"]
     ended = evaluate(shop_runs, tmp_path, *flags, "100KiB,85%")

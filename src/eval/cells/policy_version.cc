@@ -22,12 +22,12 @@ std::string shared_text(const MemdecayOptions& options) {
 
 std::string memdecay_text(const MemdecayOptions& options) {
   const EvidenceOptions& evidence = options.evidence;
-  return fmt::format(" | {} {} {} {} | {} {} {} {} {} {} {} {}", evidence.half_life_tokens,
-                     fmt::join(evidence.phase_weights, ","), evidence.lasting_share,
-                     evidence.lasting_is_mean, fmt::join(options.initial, ","),
-                     fmt::join(options.decay, ","), options.region_weight, options.beta,
-                     options.exact_bonus, options.idle_decay,
-                     static_cast<int>(options.evidence_kind), options.rekey_threshold);
+  return fmt::format(
+      " | {} {} {} {} | {} {} {} {} {} {} {} {} {} {}", evidence.half_life_tokens,
+      fmt::join(evidence.phase_weights, ","), evidence.lasting_share, evidence.lasting_is_mean,
+      fmt::join(options.initial, ","), fmt::join(options.decay, ","), options.region_weight,
+      options.beta, options.exact_bonus, options.idle_decay, options.promote_rate,
+      options.promote_batches, static_cast<int>(options.evidence_kind), options.rekey_threshold);
 }
 
 }  // namespace

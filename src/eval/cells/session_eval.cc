@@ -15,9 +15,11 @@
 namespace memdecay {
 namespace {
 
-/// Bytes of a session's evictable pages now.
+/// Bytes of a session's evictable pages, with what is kept to judge them, and of its tables.
 std::uint64_t live_bytes(const Session& session, std::uint64_t full_bytes) {
-  return session.memory() == nullptr ? full_bytes : session.memory()->tracked_bytes();
+  const std::uint64_t pages =
+      session.memory() == nullptr ? full_bytes : session.memory()->tracked_bytes();
+  return pages + session.sequence().memory().table_bytes;
 }
 
 /// The first token that is scored: with eviction after the fact, when most of a session is played.

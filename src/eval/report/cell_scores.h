@@ -20,7 +20,7 @@ namespace memdecay {
 
 struct CellScores {
   std::vector<EpisodeScores> episodes;
-  double mean_bytes = 0;  ///< of the evictable pages, over the passes
+  double mean_bytes = 0;  ///< of evictable pages and tables, over the passes
   std::uint64_t peak_bytes = 0;
   std::uint64_t full_bytes = 0;  ///< of the same pages with nothing evicted, in fp16
   std::int64_t evicted_tokens = 0;

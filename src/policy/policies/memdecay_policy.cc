@@ -1,6 +1,7 @@
 #include "policy/policies/memdecay_policy.h"
 
 #include <cmath>
+#include <utility>
 
 #include "core/check.h"
 #include "core/slot_of.h"
@@ -50,6 +51,21 @@ double MemdecayPolicy::key(TrackedPageId page, Region as) const {
          idle_nats(record.used_step) + record.born_tau[r];
 }
 
+Region MemdecayPolicy::region_of(const PageMeta& page) const {
+  return records_[page.id.index()].promoted ? stronger(page.region, Region::kTool) : page.region;
+}
+
+void MemdecayPolicy::count_batch(PageRecord& record) const {
+  const double seen = std::exchange(record.accessed, false) ? 1.0 : 0.0;
+  record.access_rate += (seen - record.access_rate) / options_.promote_batches;
+  promote(record);
+}
+
+void MemdecayPolicy::promote(PageRecord& record) const {
+  const double wanted = options_.promote_rate * (record.promoted ? 0.5 : 1.0);
+  record.promoted = record.access_rate >= wanted;
+}
+
 double MemdecayPolicy::offset(int lane) const {
   return tau_[static_cast<std::size_t>(lane)] + options_.beta * mean_level() +
          idle_nats(now().step);
@@ -83,8 +99,10 @@ void MemdecayPolicy::on_observe(const EvidenceBatch& batch) {
   std::int64_t known = 0;
   std::int64_t last_step = now().step;
   double kept = 1;
-  for_each_access(book(), batch, options_.evidence_kind,
-                  [&](TrackedPageId page) { records_[page.index()].used_step = now().step; });
+  for_each_access(book(), batch, options_.evidence_kind, [&](TrackedPageId page) {
+    records_[page.index()].used_step = now().step;
+    records_[page.index()].accessed = true;
+  });
   for_each_value(book(), batch, options_.evidence_kind, [&](TrackedPageId page, double given) {
     MEMDECAY_CHECK(std::isfinite(given));
     const double value = std::max(0.0, given);
@@ -94,6 +112,7 @@ void MemdecayPolicy::on_observe(const EvidenceBatch& batch) {
       kept = kept_since(last_step);
     }
     record.evidence.observe(batch.phase, value, kept);
+    count_batch(record);
     record.observed_step = now().step;
     sum += value;
     ++known;
@@ -111,7 +130,7 @@ std::optional<double> MemdecayPolicy::gentle_limit(const PlanRequest& request) c
 std::string MemdecayPolicy::describe(TrackedPageId page, double score) const {
   const PageRecord& record = records_[page.index()];
   const PageMeta& meta = book().meta(page);
-  const std::size_t r = region_index(meta.region);
+  const std::size_t r = region_index(region_of(meta));
   return fmt::format(
       "log score {:.4g} (region {:+.3g}, evidence {:+.3g}{}, exact values {:+.3g}, decay {:+.3g}, "
       "idle {:+.3g})",
@@ -124,6 +143,7 @@ std::string MemdecayPolicy::describe(TrackedPageId page, double score) const {
 void MemdecayPolicy::on_inherit(const PackedPage& page) {
   PageRecord& record = records_[page.meta.id.index()];
   record.unseen_level = 0;
+  record.access_rate = 0;
   record.born_tau = {};
   for (const PackedPart& part : page.parts) {
     const PageRecord& from = records_[part.from.index()];
@@ -131,8 +151,11 @@ void MemdecayPolicy::on_inherit(const PackedPage& page) {
     const double weight = share_in(page, part);
     record.used_step = std::max(record.used_step, from.used_step);
     record.unseen_level += weight * from.unseen_level;
+    record.access_rate += weight * from.access_rate;
+    record.promoted = record.promoted || from.promoted;
     for (std::size_t r = 0; r < kRegionCount; ++r) record.born_tau[r] += weight * from.born_tau[r];
   }
+  promote(record);
 }
 
 }  // namespace memdecay

@@ -8,10 +8,11 @@
 // level is PhaseEvidence's mix of two clocks over the deletion error (or the attention mass, where
 // that is all there is); level(all) follows the mean page of every batch, so a page that matters as
 // much as the mean scores its region's classic score, and one without evidence yet counts as mean.
-// An access is more evidence than the page's even share of its batch. Everything that moves a whole
-// region is in the offset: time, and adaptive decay, reorder nothing. The decay of recent dialogue
-// follows the token rate (adaptive_decay.h). Pins hold up to the cap, above it a pinned page has
-// its region's score and explain() says that the pin was refused.
+// An access is more evidence than the page's even share of its batch. Dialogue and ordinary text
+// that keep being accessed count as tool text, until that ends: attention promotes them. Everything
+// that moves a whole region is in the offset: time, and adaptive decay, reorder nothing. The decay
+// of recent dialogue follows the token rate (adaptive_decay.h). Pins hold up to the cap, above it a
+// pinned page has its region's score and explain() says that the pin was refused.
 #pragma once
 
 #include <array>
@@ -36,6 +37,10 @@ struct MemdecayOptions {
   double beta = 2.0;
   double exact_bonus = 2.0;  ///< of a page all of whose tokens are exact values (0258)
   double idle_decay = 2;     ///< nats per 1,000 steps without an access (0259)
+  /// Text is promoted where at least this share of its latest batches (a moving average over about
+  /// promote_batches) were accesses, until it is less than half of that; above 1: never (0271).
+  double promote_rate = 0.5;
+  double promote_batches = 128;
   EvidenceKind evidence_kind = EvidenceKind::kDeletionError;
   EvidenceOptions evidence = {};
   AdaptiveDecayOptions adaptive = {};
@@ -55,10 +60,14 @@ class MemdecayPolicy final : public OrderedPolicy {
     std::int64_t observed_step = 0;
     std::int64_t used_step = 0;
     double unseen_level = 0;  // the mean level when it was tracked
+    double access_rate = 0;   // share of accesses among its batches, a moving average
+    bool accessed = false;    // in the batch at hand
+    bool promoted = false;
     std::array<double, kRegionCount> born_tau = {};
   };
 
   double key(TrackedPageId page, Region as) const override;
+  Region region_of(const PageMeta& page) const override;
   double offset(int lane) const override;
   void on_track(const PageMeta& page, bool is_new) override;
   void on_observe(const EvidenceBatch& batch) override;
@@ -66,6 +75,8 @@ class MemdecayPolicy final : public OrderedPolicy {
   void on_advance(const PolicyTime& now) override;
   std::optional<double> gentle_limit(const PlanRequest& request) const override;
   std::string describe(TrackedPageId page, double score) const override;
+  void count_batch(PageRecord& record) const;
+  void promote(PageRecord& record) const;
   double level(const PageRecord& record) const;
   double mean_level() const;
   double kept_since(std::int64_t step) const;

@@ -22,6 +22,7 @@ MemdecayOptions plain() {
   options.region_weight = options.beta = 1;
   options.exact_bonus = 2;
   options.idle_decay = 0;
+  options.promote_rate = 2;
   options.protection = {.sink_tokens = 0, .newest_pages = 0};
   options.rekey_threshold = 0;
   options.adaptive.enabled = false;
@@ -284,6 +285,37 @@ TEST(MemdecayPolicy, WhatLiesIdleFadesUntilItIsUsedAgain) {
   EXPECT_EQ(drops(policy, 1000), (std::vector<int>{1}));
   observe(policy, {{0, 0.6F}, {1, 0.2F}}, QueryPhase::kAct, EvidenceKind::kAttentionMass);
   EXPECT_NEAR(score(0), std::log(2.0) - 1.5, 1e-12) << "other evidence is not its own";
+}
+
+TEST(MemdecayPolicy, WhatIsLookedAtAgainAndAgainCountsAsToolText) {
+  MemdecayOptions options = plain();
+  options.decay = {};
+  options.beta = 0;
+  options.promote_rate = 0.7;
+  options.promote_batches = 2;
+  MemdecayPolicy policy(options);
+  for (int id = 0; id < 3; ++id)
+    policy.track(page(id, id < 2 ? Region::kOrdinary : Region::kDecision));
+  std::int64_t step = 0;
+  const auto look_at = [&](int id) {
+    policy.advance({step += 10, 0});
+    std::vector<std::pair<int, float>> values = {{0, 0.1F}, {1, 0.1F}, {2, 0.1F}};
+    values[static_cast<std::size_t>(id)].second = 0.8F;
+    observe(policy, values);
+  };
+  const auto region = [&](int id) { return policy.explain(TrackedPageId(id)).region; };
+  look_at(0);  // half of its latest looks
+  EXPECT_EQ(region(0), Region::kOrdinary);
+  look_at(0);  // three quarters
+  EXPECT_EQ(region(0), Region::kTool);
+  EXPECT_NEAR(policy.explain(TrackedPageId(0)).score, std::log(5.0), 1e-12);
+  EXPECT_EQ(drops(policy, 2000), (std::vector<int>{1}));
+  look_at(2);
+  look_at(2);
+  EXPECT_EQ(region(2), Region::kDecision) << "nothing becomes weaker";
+  EXPECT_EQ(region(0), Region::kOrdinary) << "3/16 are less than half of what was wanted";
+  look_at(0);  // 0.59
+  EXPECT_EQ(region(0), Region::kOrdinary);
 }
 
 TEST(MemdecayPolicy, SmallChangesOfEvidenceDoNotMoveAPage) {

@@ -25,7 +25,7 @@ OrderedPolicy::Placement OrderedPolicy::placement(std::int32_t unit) const {
   scratch_.clear();
   book_.pages_of(unit, /*core_only=*/true, scratch_);
   Region region = Region::kOrdinary;
-  for (const TrackedPageId page : scratch_) region = stronger(region, book_.meta(page).region);
+  for (const TrackedPageId page : scratch_) region = stronger(region, region_of(book_.meta(page)));
   if (scratch_.size() == 1) {  // no rounding: pages that are worth the same go by position
     const PageMeta& meta = book_.meta(scratch_.front());
     return {{key(meta.id, region), meta.position}, region};
@@ -107,7 +107,7 @@ void OrderedPolicy::replace_demote(TrackedPageId page) {
   if (!ladder_.enabled) return;
   UnitPlace& place = place_of(2 * page.value());
   const bool wanted = demotable(page);
-  const int heap = wanted ? lane_of(book_.meta(page).region) : -1;
+  const int heap = wanted ? lane_of(region_of(book_.meta(page))) : -1;
   if (place.demote_heap >= 0 && place.demote_heap != heap) {
     demote_[static_cast<std::size_t>(place.demote_heap)].remove(page.value());
   }
@@ -116,7 +116,7 @@ void OrderedPolicy::replace_demote(TrackedPageId page) {
   const PageMeta& meta = book_.meta(page);
   const double weight = demote_weight(meta, meta.form, *next_form(meta, meta.form));
   demote_[static_cast<std::size_t>(heap)].set(page.value(),
-                                              {key(page, meta.region) + weight, meta.position});
+                                              {key(page, region_of(meta)) + weight, meta.position});
 }
 
 void OrderedPolicy::replace_touched() {
@@ -234,7 +234,7 @@ Explanation OrderedPolicy::explain(TrackedPageId page) const {
       book_.spare_tokens(meta.item, meta.tokens) < 0) {
     answer.shield = Shield::kFloor;
   }
-  answer.region = meta.region;
+  answer.region = region_of(meta);
   answer.score = place.key.key - offset(lane_of(place.region));
   answer.pin_refused = book_.pin_refused(page);
   answer.sentence = fmt::format(

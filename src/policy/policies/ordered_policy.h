@@ -52,6 +52,8 @@ class OrderedPolicy : public EvictionPolicy {
   OrderedPolicy(const ProtectionOptions& protection, const LadderOptions& ladder, int lanes);
 
   virtual double key(TrackedPageId page, Region as) const = 0;
+  /// The region that a page counts as.
+  virtual Region region_of(const PageMeta& page) const { return page.region; }
   virtual double offset(int /*lane*/) const { return 0; }
   virtual void on_track(const PageMeta& /*page*/, bool /*is_new*/) {}
   virtual void on_observe(const EvidenceBatch& /*batch*/) {}

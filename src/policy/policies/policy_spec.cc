@@ -40,6 +40,7 @@ const std::vector<NumberSetting>& number_settings() {
          for (double& decay : o.decay) decay *= v;
        }},
       {"idle_decay", 0, 100, [](Options& o, double v) { o.idle_decay = v; }},
+      {"promote_rate", 1e-6, 2, [](Options& o, double v) { o.promote_rate = v; }},
       {"assistant_weight", 1e-6, kMost, set_assistant_weight},
       {"half_life_tokens", 1, kMost, [](Options& o, double v) { o.evidence.half_life_tokens = v; }},
       {"lasting_share", 0, 1, [](Options& o, double v) { o.evidence.lasting_share = v; }},
