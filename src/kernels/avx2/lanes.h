@@ -64,6 +64,10 @@ struct Lanes {
   }
   /// The two halves of 16 lanes added.
   static __m256 fold(Floats low, Floats high) { return _mm256_add_ps(low, high); }
+  /// What is left of 16 lanes when each half keeps its larger ones: 8 lanes as they are.
+  static __m256 fold_max(Floats x) { return x; }
+  /// The first kWidth of 16 lanes.
+  static Floats join(__m256 low, __m256) { return low; }
   /// (x1, x0, x3, x2, ...)
   static Floats swap_pairs(Floats x) { return _mm256_permute_ps(x, 0xb1); }
   /// x[i / 2] for the first half of x's lanes (half 0) or the second (half 1).

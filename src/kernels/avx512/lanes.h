@@ -61,6 +61,14 @@ struct Lanes {
   static __m256 fold(Floats x, Floats) {
     return _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
   }
+  /// The larger one of the two halves of 16 lanes.
+  static __m256 fold_max(Floats x) {
+    return _mm256_max_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+  }
+  /// The first kWidth of 16 lanes.
+  static Floats join(__m256 low, __m256 high) {
+    return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+  }
   /// (x1, x0, x3, x2, ...)
   static Floats swap_pairs(Floats x) { return _mm512_permute_ps(x, 0xb1); }
   /// x[i / 2] for the first half of x's lanes (half 0) or the second (half 1).

@@ -68,8 +68,7 @@ class AttentionItem {
                     kQueryStride - kMaxFastHeadDim, 0.0f);
       }
     }
-    std::fill_n(args_.max, query_rows_, -std::numeric_limits<float>::infinity());
-    std::fill_n(args_.sum, query_rows_, 0.0f);
+    for (int number = 0; number < blocks_; ++number) scratch_.softmax[number].begin();
     std::fill_n(out_, query_rows_ * out_stride_, 0.0f);
     page_sums_.begin();
   }
@@ -88,14 +87,14 @@ class AttentionItem {
   /// What all blocks of the tile share; `block` is the first that sees something.
   void read_tile(const AttentionTile& tile, const QueryBlock& block) {
     const bool codes = codes_.take_tile(tile);
-    bool halves = reads_halves_;
-    for (int p = 0; p < tile.pages; ++p) halves = halves && tile.format[p] == KvFormat::kF16;
+    const bool halves = reads_halves_ && tile.one_form && tile.format[0] == KvFormat::kF16;
     path_ = halves ? Path::kHalves : codes ? Path::kCodes : Path::kPanels;
-    if (path_ != Path::kHalves) widen_tile(tile);
+    all_coded_ = codes && tile.one_form;
+    if (!halves && !all_coded_) widen_tile(tile);
     if (path_ == Path::kCodes) codes_.read_keys(tile, block);
   }
 
-  void widen_tile(const AttentionTile& tile) {
+  MEMDECAY_NOINLINE void widen_tile(const AttentionTile& tile) {
     for (int p = 0; p < tile.pages; ++p) {
       if (tile.filled[p] == 0 || codes_.is_coded(p)) continue;
       const PageWidening<L> page(forms_.layout[PageForms::index(tile.format[p])], tile.keys[p],
@@ -116,18 +115,24 @@ class AttentionItem {
   template <int kRows>
   void attend_rows(const AttentionTile& tile, const QueryBlock& block) {
     score_block<kRows>(tile, block);
+    if (path_ == Path::kCodes) codes_.read_values(tile, block);
     mask_block<L>(args_, tile, block, scratch_.scores);
-    BlockSoftmax& state = *scratch_.softmax;
-    load_state(block, state);
+    BlockSoftmax& state = scratch_.softmax[block.number];
     softmax_tile<L>(scratch_.scores, kRows, state,
                     [&] { codes_.lines().step(CodesPath<L>::kSoftmaxSteps); });
-    store_state(block, state);
     page_sums_.add_block(tile, block, scratch_.scores, state);
     add_values<kRows>(tile, block, state);
   }
 
   template <int kRows>
   void score_block(const AttentionTile& tile, const QueryBlock& block) {
+    if (!all_coded_) score_floats<kRows>(tile, block);
+    if (path_ == Path::kCodes) codes_.template score<kRows>(tile, block);
+  }
+
+  /// Scores of the pages that are no codes.
+  template <int kRows>
+  void score_floats(const AttentionTile& tile, const QueryBlock& block) {
     const float* q = scratch_.q + block.first * kQueryStride;
     const bool halves = path_ == Path::kHalves;
     const int step = (halves ? L::slot_vectors(kRows) : 2) * L::kWidth;
@@ -141,23 +146,6 @@ class AttentionItem {
         score_panel<L, kRows>(scratch_.k_panels + slot * layout_.head_dim, layout_.head_dim, q,
                               scratch_.scores + slot);
       }
-    }
-    if (path_ == Path::kCodes) codes_.template score<kRows>(tile, block);
-  }
-
-  void load_state(const QueryBlock& block, BlockSoftmax& state) const {
-    for (int r = 0; r < 16; ++r) {
-      const bool used = r < block.rows;
-      state.max[r] = used ? args_.max[block.first + r] : 0.0f;
-      state.sum[r] = used ? args_.sum[block.first + r] : 0.0f;
-      state.tile[r] = 0.0f;
-    }
-  }
-
-  void store_state(const QueryBlock& block, const BlockSoftmax& state) const {
-    for (int r = 0; r < block.rows; ++r) {
-      args_.max[block.first + r] = state.max[r];
-      args_.sum[block.first + r] = state.sum[r];
     }
   }
 
@@ -187,7 +175,7 @@ class AttentionItem {
   template <int kRows>
   void add_mixed_values(const AttentionTile& tile, const QueryBlock& block, ValueProduct product,
                         const BlockSoftmax& state) {
-    codes_.template begin_values<kRows>(tile, block);
+    codes_.begin_values(tile, block);
     for (int p = 0; p < tile.pages; p = product.page_end) {
       product.page_begin = p;
       product.page_end = codes_.run_end(tile, p);
@@ -200,7 +188,16 @@ class AttentionItem {
     }
   }
 
+  void store_states() {
+    for (int number = 0; number < blocks_; ++number) {
+      const RowRange rows = block_rows(query_rows_, number, blocks_);
+      std::copy_n(scratch_.softmax[number].max, rows.count, args_.max + rows.first);
+      std::copy_n(scratch_.softmax[number].sum, rows.count, args_.sum + rows.first);
+    }
+  }
+
   void finish() {
+    store_states();
     // Adding 0 turns -0 into 0: the only trace that skipping an invisible slot could leave.
     if (out_ == args_.out) {
       const std::ptrdiff_t n = query_rows_ * out_stride_;
@@ -227,6 +224,7 @@ class AttentionItem {
   PageSums<L> page_sums_;
   bool reads_halves_ = false;
   Path path_ = Path::kPanels;
+  bool all_coded_ = false;  ///< the tile has nothing but codes
   float* out_ = nullptr;
   std::ptrdiff_t out_stride_ = 0;
 };

@@ -21,11 +21,11 @@ template <typename L>
 struct AttentionScratch {
   static constexpr std::size_t kPanelWidth = 2 * L::kWidth;
 
-  BlockSoftmax* softmax = nullptr;
-  float* scores = nullptr;    ///< [16][kAttentionTileSlots]
-  float* q = nullptr;         ///< [query rows][kQueryStride]
-  float* units = nullptr;     ///< the same, each row's largest number kMostFactor
-  float* largest = nullptr;   ///< [query rows]: the largest |q| of each
+  BlockSoftmax* softmax = nullptr;  ///< of each block of query rows
+  float* scores = nullptr;          ///< [16][kAttentionTileSlots]
+  float* q = nullptr;               ///< [query rows][kQueryStride]
+  float* units = nullptr;           ///< the same, each row's largest number kMostFactor
+  float* largest = nullptr;         ///< [query rows]: the largest |q| of each
   float* tile_max = nullptr;  ///< [kMaxItemTiles][query rows]: running maximum after each tile
   float* k_panels = nullptr;  ///< [kAttentionTileSlots / panel width][head_dim][panel width]
   float* v_panels = nullptr;  ///< [head_dim / panel width][kAttentionTileSlots][panel width]
@@ -48,11 +48,12 @@ struct AttentionScratch {
     const auto floats = [&](std::size_t count) {
       return reinterpret_cast<float*>(take(count * sizeof(float)));
     };
-    softmax = reinterpret_cast<BlockSoftmax*>(take(sizeof(BlockSoftmax)));
+    softmax = reinterpret_cast<BlockSoftmax*>(
+        take(sizeof(BlockSoftmax) * ((rows + L::kMaxRows - 1) / L::kMaxRows)));
     scores = floats(std::size_t{16} * kAttentionTileSlots);
     q = floats(rows * kQueryStride);
     units = floats(rows * kQueryStride);
-    largest = floats(rows);
+    largest = floats(rows + 16);
     tile_max = floats(std::size_t{kMaxItemTiles} * rows + L::kWidth);
     k_panels = floats(std::size_t{kAttentionTileSlots} * static_cast<std::size_t>(head_dim));
     v_panels = floats(std::size_t{kAttentionTileSlots} * padded(head_dim));

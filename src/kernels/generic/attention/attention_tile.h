@@ -25,6 +25,8 @@ struct PageForms {
   std::size_t head_offset[kCount];
   int key_bytes[kCount];
   int value_bytes[kCount];
+  int key_code_bytes[kCount];  ///< where the scales begin
+  int value_code_bytes[kCount];
 
   explicit PageForms(const AttentionArgs& args) {
     for (int f = 0; f < kCount; ++f) {
@@ -32,6 +34,8 @@ struct PageForms {
       head_offset[f] = layout[f].head_offset(args.layer, args.kv_head);
       key_bytes[f] = static_cast<int>(layout[f].key_bytes());
       value_bytes[f] = static_cast<int>(layout[f].value_bytes());
+      key_code_bytes[f] = static_cast<int>(layout[f].key_code_bytes());
+      value_code_bytes[f] = static_cast<int>(layout[f].value_code_bytes());
     }
   }
   static int index(KvFormat format) { return static_cast<int>(format); }
@@ -50,6 +54,7 @@ struct AttentionTile {
   Position first_position[kMaxTilePages] = {};
   int filled[kMaxTilePages] = {};                  ///< 0 where absent
   bool complete = true;                            ///< every slot of every page is filled
+  bool one_form = true;                            ///< all pages are of format[0]
   const std::byte* next_keys[kMaxTilePages] = {};  ///< of the next tile, else of this one
   int next_key_bytes = 0;                          ///< of the largest of them
 
@@ -58,23 +63,24 @@ struct AttentionTile {
     AttentionTile tile;
     tile.page_slots = args.layout->page_tokens;
     tile.pages = kAttentionTileSlots / tile.page_slots;
-    const int offset = (args.first_page_number + index) % tile.pages;
+    const int offset = (args.first_page_number + index) & (tile.pages - 1);  // a power of two
     tile.first_page = index - offset;
-    const KvPageRef& present = args.pages[index];
+    MEMDECAY_ROLLED
     for (int p = 0; p < tile.pages; ++p) {
-      tile.keys[p] = forms.head(present);
-      tile.format[p] = present.format;
       const int page = tile.first_page + p;
-      if (p >= offset && page < args.page_count) {
-        tile.keys[p] = forms.head(args.pages[page]);
-        tile.format[p] = args.pages[page].format;
-        tile.first_position[p] = args.pages[page].first_position;
-        tile.filled[p] = args.pages[page].filled;
-      }
-      tile.values[p] = tile.keys[p] + forms.key_bytes[PageForms::index(tile.format[p])];
+      const bool present = p >= offset && page < args.page_count;
+      const KvPageRef& from = args.pages[present ? page : index];
+      const int form = PageForms::index(from.format);
+      tile.keys[p] = forms.head(from);
+      tile.values[p] = tile.keys[p] + forms.key_bytes[form];
+      tile.format[p] = from.format;
+      tile.first_position[p] = present ? from.first_position : 0;
+      tile.filled[p] = present ? from.filled : 0;
       tile.complete = tile.complete && tile.filled[p] == tile.page_slots;
+      tile.one_form = tile.one_form && from.format == tile.format[0];
     }
     index = tile.first_page + tile.pages;
+    MEMDECAY_ROLLED
     for (int p = 0; p < tile.pages; ++p) {
       tile.next_keys[p] = tile.keys[p];
       if (index + p >= args.page_count) continue;

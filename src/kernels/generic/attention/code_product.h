@@ -3,7 +3,7 @@
 //
 // Scores of a quantized page and what its values add to an output are both
 //     out[row][column] = sum over depth of code[depth][column] * factor[row][depth]  * step[row]
-//                        + (base[row], or what out held)
+//                        + (base[row], or decay[row] * what out held + base[row])
 // with depth = channels and columns = slots for K, depth = slots and columns = dimensions for V.
 // The sum is exact in 32 bits, whatever goes in: see kLargestSum. It is turned into a float and
 // meets step and addend in one fused multiply-add, so register tiles never change a bit. Where
@@ -37,7 +37,8 @@ struct CodeProduct {
   const std::byte* words[kMostBlocks][kMaxTilePages] = {};
   const std::int16_t* factors[kMostBlocks] = {};  ///< [rows][factor_stride]
   const float* steps[kMostBlocks] = {};           ///< [rows]
-  const float* bases[kMostBlocks] = {};           ///< [rows]; null: add to out
+  const float* bases[kMostBlocks] = {};           ///< [rows]
+  const float* decay = nullptr;                   ///< [rows]: factor of what out holds; null: 0
   float* out[kMostBlocks] = {};                   ///< [rows][out_stride]
   bool first_vector_only[kMostBlocks] = {};       ///< only half a block of columns is there
   int bits = 0;                                   ///< of a code
@@ -96,8 +97,10 @@ MEMDECAY_INLINE void store_block(const typename L::Words (&sums)[std::size_t{kRo
     MEMDECAY_UNROLL
     for (int v = 0; v < 2; ++v) {
       if (v >= vectors) continue;
-      const typename L::Floats addend =
-          bases != nullptr ? L::set(bases[r]) : L::load(out + v * L::kWidth);
+      typename L::Floats addend = L::set(bases[r]);
+      if (product.decay != nullptr) {
+        addend = L::fma(L::load(out + v * L::kWidth), L::set(product.decay[r]), addend);
+      }
       L::store(out + v * L::kWidth, L::fma(L::to_floats(sums[r][v]), step, addend));
     }
   }
@@ -130,8 +133,7 @@ MEMDECAY_NOINLINE void multiply_codes(const CodeProduct& product, LineQueue& que
       }
     }
   }
-  queue.next = lines.next;
-  queue.due = lines.due;
+  queue = lines;
   MEMDECAY_UNROLL
   for (int b = 0; b < kBlocks; ++b) store_block<L, kRows>(sums[b], product, b);
 }

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "kernels/generic/attention/dot_queue.h"
+#include "kernels/generic/attention/lane_tree.h"
 #include "kernels/generic/attention/line_queue.h"
 #include "kernels/generic/attention/register_tile.h"
 
@@ -46,14 +47,10 @@ class CodedTile {
         page_slots_(layout.page_tokens) {
     const int pages = kAttentionTileSlots / page_slots_;
     const auto take = [&](int count) { return floats(static_cast<std::size_t>(count)); };
-    key_scales_ = take(pages * depth_);
-    key_minima_ = take(pages * depth_);
-    value_scales_ = take(runs_ * kAttentionTileSlots);
-    value_minima_ = take(runs_ * kAttentionTileSlots);
     value_steps_ = take(runs_ * kRows);
     key_steps_ = take(pages * kRows);
-    key_bases_ = take(pages * kRows);
-    added_minima_ = take(kRows * runs_);
+    key_bases_ = take(pages * kRows + 8);
+    added_minima_ = take(kRows * runs_ + 8);
     key_factors_ = reinterpret_cast<std::int16_t*>(take(pages * kRows * depth_ / 2));
     value_factors_ =
         reinterpret_cast<std::int16_t*>(take(runs_ * kRows * kAttentionTileSlots / 2 + 16));
@@ -62,48 +59,35 @@ class CodedTile {
 
   // ---- keys
 
-  void read_keys(int page, const std::byte* scales) {
-    const auto* halves = reinterpret_cast<const std::uint16_t*>(scales);
-    float* to = key_scales_ + page * depth_;
-    float* minima = key_minima_ + page * depth_;
-    key_most_[page] = read_scales(halves, head_dim_, to);
-    for (int d = 0; d < head_dim_; d += L::kWidth) {
-      L::store(minima + d, L::load_half(halves + head_dim_ + d));
+  /// Begins a tile: `scales` are those of each page's keys, or null where it has none.
+  void read_keys(const std::uint16_t* const* scales, int pages) {
+    for (int p = 0; p < pages; ++p) {
+      key_scales_[p] = scales[p];
+      if (scales[p] == nullptr) continue;
+      Most most;
+      for (int d = 0; d < head_dim_; d += 16) most.add_sixteen(scales[p] + d);
+      most.store(partial_ + 16 * p);
     }
-    divide(to, head_dim_, key_most_[page]);
-    std::fill(to + head_dim_, to + depth_, 0.0f);
-    std::fill(minima + head_dim_, minima + depth_, 0.0f);
+    const __m256 most = most_of_sixteens(partial_);
+    const __m256 counts = _mm256_cmp_ps(most, _mm256_set1_ps(kLeastFactor), _CMP_GT_OQ);
+    _mm256_store_ps(key_reciprocal_,
+                    _mm256_and_ps(counts, _mm256_div_ps(_mm256_set1_ps(1.0f), most)));
+    _mm256_store_ps(key_step_, _mm256_div_ps(most, _mm256_set1_ps(kMostFactor)));
   }
 
-  /// `units` are the rows of q over their largest number, times kMostFactor; both [rows][stride],
-  /// with zeros up to a multiple of 32.
-  void make_key_factors(int pages, const bool* coded, int rows, const float* q, const float* units,
-                        const float* largest, std::ptrdiff_t stride, LineQueue& lines) {
+  /// `units` are the rows of q over their largest number, times kMostFactor; both
+  /// [rows][kQueryStride], with zeros up to a multiple of 32. Room for 16 is read of `largest`.
+  template <int kRowCount>
+  void make_key_factors(int pages, const float* q, const float* units, const float* largest,
+                        LineQueue& lines) {
     DotQueue<L> sums(partial_, key_bases_);
-    const int depth = depth_;
     for (int p = 0; p < pages; ++p) {
-      if (!coded[p]) continue;
-      const float* scales = key_scales_ + p * depth;
-      const float* minima = key_minima_ + p * depth;
-      const float step = key_most_[p] / kMostFactor;
-      float* steps = key_steps_ + p * kRows;
-      std::int16_t* to = key_factors_ + p * kRows * depth;
+      if (key_scales_[p] == nullptr) continue;
+      const typename L::Floats step = L::set(key_step_[p]);
+      L::store(key_steps_ + p * kRows, L::mul(L::load(largest), step));
       first_base_[p] = sums.place();
-      lines.step(rows);
-      for (int r = 0; r < rows; ++r, to += depth) {
-        steps[r] = largest[r] * step;
-        const float* unit = units + r * stride;
-        const float* row = q + r * stride;
-        DotProduct<L> sum;
-        MEMDECAY_ROLLED
-        for (int d = 0; d < depth; d += 2 * L::kWidth) {
-          const int e = d + L::kWidth;
-          L::store_factors(to + d, L::mul(L::load(unit + d), L::load(scales + d)),
-                           L::mul(L::load(unit + e), L::load(scales + e)));
-          sum.add(L::load(row + d), L::load(minima + d), L::load(row + e), L::load(minima + e));
-        }
-        sums.push(sum);
-      }
+      lines.step(kRowCount);
+      key_rows<0, kRowCount>(p, q, units, sums);
     }
     sums.flush();
   }
@@ -115,65 +99,56 @@ class CodedTile {
 
   // ---- values
 
-  /// Slots past the filled ones may hold anything finite.
-  void read_values(int page, const std::byte* scales, int filled) {
-    const auto* halves = reinterpret_cast<const std::uint16_t*>(scales);
-    for (int run = 0; run < runs_; ++run, halves += 2 * page_slots_) {
-      float* to = value_scales_ + run * kAttentionTileSlots + page * page_slots_;
-      float* minima = value_minima_ + run * kAttentionTileSlots + page * page_slots_;
-      for (int s = 0; s < page_slots_; s += L::kWidth) {
-        L::store(to + s, L::keep_range(L::load_half(halves + s), 0, filled - s, L::zero()));
-        L::store(minima + s, L::load_half(halves + page_slots_ + s));
-      }
-      value_most_[page][run] = most_of(to, page_slots_);
+  /// Before the first read_values() of a tile.
+  void begin_values() {
+    peak_pages_ = kNone;
+    all_filled_ = true;
+  }
+  /// `scales` are those of a page's first run. Slots past the filled ones may hold anything finite.
+  void read_values(int page, const std::uint16_t* scales, int filled) {
+    const int sixteens = page_slots_ / 16;
+    all_filled_ = all_filled_ && filled == page_slots_;
+    MEMDECAY_ROLLED
+    for (int i = 0; i < sixteens; ++i) {
+      value_scales_[page * sixteens + i] = scales + 16 * i;
+      filled_[page * sixteens + i] = filled - 16 * i;
     }
   }
+  /// After the last: these pages will be asked for together, and there is time now.
+  void expect_pages(PageMask pages) { find_peaks(pages); }
 
   /// Of pages [begin, end), which are quantized, from the weights [rows][kAttentionTileSlots];
   /// `peak` is the largest weight of each row, `seen` are the pages that it sees.
-  void make_value_factors(int begin, int end, int rows, const float* weights, const float* peak,
+  template <int kRowCount>
+  void make_value_factors(int begin, int end, const float* weights, const float* peak,
                           const PageMask* seen, LineQueue& lines) {
     alignas(64) float unit[kMostRuns][kRows];
-    scale_peaks(begin, end, rows, peak, seen, unit);
-    const int first = begin * page_slots_, last = end * page_slots_;
+    scale_peaks<kRowCount>((1U << end) - (1U << begin), peak, seen, unit);
     DotQueue<L> sums(partial_, added_minima_);
+    const int first = begin * page_slots_, last = end * page_slots_;
     for (int run = 0; run < runs_; ++run) {
-      const float* scales = value_scales_ + run * kAttentionTileSlots;
-      const float* minima = value_minima_ + run * kAttentionTileSlots;
-      std::int16_t* to = value_factors_ + run * kRows * kAttentionTileSlots;
-      lines.step(rows);
-      for (int r = 0; r < rows; ++r, to += kAttentionTileSlots) {
-        const float* row = weights + r * kAttentionTileSlots;
-        const typename L::Floats factor = L::set(unit[run][r]);
-        DotProduct<L> sum;
-        int s = first;
-        MEMDECAY_ROLLED
-        for (; s + 2 * L::kWidth <= last; s += 2 * L::kWidth) {
-          const int t = s + L::kWidth;
-          const typename L::Floats left = L::load(row + s), right = L::load(row + t);
-          L::store_factors(to + s, L::mul(L::mul(left, factor), L::load(scales + s)),
-                           L::mul(L::mul(right, factor), L::load(scales + t)));
-          sum.add(left, L::load(minima + s), right, L::load(minima + t));
-        }
-        if (s < last) {
-          // Half of two vectors: 16 slots of 16 lanes.
-          const typename L::Floats left = L::load(row + s);
-          L::store_factors(to + s, L::mul(L::mul(left, factor), L::load(scales + s)), L::zero());
-          sum.add(left, L::load(minima + s), L::zero(), L::zero());
-        }
-        sums.push(sum);
+      lines.step(kRowCount);
+      if (all_filled_ && last - first == kAttentionTileSlots) {
+        value_rows<0, kRowCount, true>(run, 0, kAttentionTileSlots, weights, unit[run], sums);
+      } else {
+        value_rows<0, kRowCount, false>(run, first, last, weights, unit[run], sums);
       }
     }
     sums.flush();
   }
 
-  /// out = decay * out + the sums of weight * minimum.
-  void add_minima(int rows, const float* decay, float* out, std::ptrdiff_t out_stride) const {
-    for (int r = 0; r < rows; ++r, out += out_stride) {
-      const typename L::Floats factor = L::set(decay[r]);
-      MEMDECAY_ROLLED
+  /// The sums of weight * minimum of each row, one run of dimensions.
+  template <int kRowCount>
+  const float* added_minima(int run) const {
+    return added_minima_ + run * kRowCount;
+  }
+  /// out = decay * out + those sums.
+  template <int kRowCount>
+  void add_minima(const float* decay, float* out, std::ptrdiff_t out_stride) const {
+    for (int r = 0; r < kRowCount; ++r, out += out_stride) {
+      const Floats factor = L::set(decay[r]);
       for (int d = 0; d < head_dim_; d += L::kWidth) {
-        const typename L::Floats sum = L::set(added_minima_[d / kValueScaleRun * rows + r]);
+        const Floats sum = L::set(added_minima<kRowCount>(d / kValueScaleRun)[r]);
         L::store(out + d, L::fma(L::load(out + d), factor, sum));
       }
     }
@@ -185,43 +160,181 @@ class CodedTile {
   const float* value_steps(int run) const { return value_steps_ + run * kRows; }
 
  private:
-  static float most_of(const float* x, int n) {
-    typename L::Floats most = L::zero();
-    for (int i = 0; i < n; i += L::kWidth) most = L::max(L::load(x + i), most);
-    return L::max_lane(most);
+  using Floats = typename L::Floats;
+  static constexpr int kParts = 16 / L::kWidth;
+  static constexpr PageMask kNone = ~PageMask{0};  ///< no pages that anyone could mean
+  /// Rows whose factors are made together: they share what is read of a page.
+  static constexpr int kTogether = L::kWidth == 16 ? 12 : 3;
+
+  /// The largest of many scales, in 16 lanes. Those that are no numbers count as 0.
+  struct Most {
+    Floats lanes[std::size_t{kParts}];
+    Most() {
+      for (int i = 0; i < kParts; ++i) lanes[i] = L::zero();
+    }
+    void add(int part, Floats scales) { lanes[part] = L::max(scales, lanes[part]); }
+    void add_sixteen(const std::uint16_t* scales) {
+      for (int i = 0; i < kParts; ++i) add(i, L::load_half(scales + i * L::kWidth));
+    }
+    void store(float* to) const {
+      for (int i = 0; i < kParts; ++i) L::store(to + i * L::kWidth, lanes[i]);
+    }
+  };
+
+  /// Two vectors of scales and of minima.
+  struct Scales {
+    Floats left, right, left_minima, right_minima;
+  };
+
+  /// Factors of rows [kFirst, kEnd) over one page's keys, and their sums with minima.
+  template <int kFirst, int kEnd>
+  void key_rows(int page, const float* q, const float* units, DotQueue<L>& sums) {
+    constexpr int kCount = kEnd - kFirst < kTogether ? kEnd - kFirst : kTogether;
+    const std::uint16_t* halves = key_scales_[page];
+    const Floats reciprocal = L::set(key_reciprocal_[page]);
+    DotProduct<L> sum[std::size_t{kCount}];
+    for (int d = 0; d < head_dim_; d += 2 * L::kWidth) {
+      const int e = d + L::kWidth;
+      const bool whole = e < head_dim_;
+      Scales scales{L::mul(L::load_half(halves + d), reciprocal), L::zero(),
+                    L::load_half(halves + head_dim_ + d), L::zero()};
+      if (whole) {
+        scales.right = L::mul(L::load_half(halves + e), reciprocal);
+        scales.right_minima = L::load_half(halves + head_dim_ + e);
+      }
+      std::int16_t* to = key_factors_ + (page * kRows + kFirst) * depth_ + d;
+      MEMDECAY_UNROLL
+      for (int r = 0; r < kCount; ++r, to += depth_) {
+        const float* unit = units + (kFirst + r) * kQueryStride;
+        const float* row = q + (kFirst + r) * kQueryStride;
+        L::store_factors(to, L::mul(L::load(unit + d), scales.left),
+                         L::mul(L::load(unit + e), scales.right));
+        sum[r].add(L::load(row + d), scales.left_minima, L::load(row + e), scales.right_minima);
+      }
+    }
+    MEMDECAY_UNROLL
+    for (int r = 0; r < kCount; ++r) {
+      // The 16 that a head lacks: here, too, a sum of -0 becomes 0.
+      if (head_dim_ < depth_) sum[r].add(L::zero(), L::zero(), L::zero(), L::zero());
+      sums.push(sum[r]);
+    }
+    if constexpr (kFirst + kCount < kEnd) key_rows<kFirst + kCount, kEnd>(page, q, units, sums);
   }
 
-  static float read_scales(const std::uint16_t* halves, int n, float* to) {
-    for (int i = 0; i < n; i += L::kWidth) L::store(to + i, L::load_half(halves + i));
-    return most_of(to, n);
+  /// Scales of a vector of slots; 0 past the filled ones, unless all are.
+  template <bool kAllFilled>
+  Floats value_scales(int run, int slot) const {
+    const std::uint16_t* halves = value_scales_[slot / 16] + run * 2 * page_slots_ + slot % 16;
+    const Floats scales = L::load_half(halves);
+    if constexpr (kAllFilled) return scales;
+    return L::keep_range(scales, 0, filled_[slot / 16] - slot % 16, L::zero());
+  }
+  Floats value_minima(int run, int slot) const {
+    return L::load_half(value_scales_[slot / 16] + (run * 2 + 1) * page_slots_ + slot % 16);
   }
 
-  static void divide(float* x, int n, float by) {
-    const typename L::Floats factor = L::set(by > kLeastFactor ? 1.0f / by : 0.0f);
-    for (int i = 0; i < n; i += L::kWidth) L::store(x + i, L::mul(L::load(x + i), factor));
+  /// Factors of rows [kFirst, kEnd) over the slots [begin, end) and one run of dimensions, and
+  /// their sums with minima.
+  template <int kFirst, int kEnd, bool kAllFilled>
+  void value_rows(int run, int begin, int end, const float* weights, const float* unit,
+                  DotQueue<L>& sums) {
+    constexpr int kCount = kEnd - kFirst < kTogether ? kEnd - kFirst : kTogether;
+    DotProduct<L> sum[std::size_t{kCount}];
+    for (int s = begin; s < end; s += 2 * L::kWidth) {
+      // The last may be half of two vectors: 16 slots of 16 lanes.
+      const bool whole = s + L::kWidth < end;
+      const int t = whole ? s + L::kWidth : s;
+      Scales scales{value_scales<kAllFilled>(run, s), L::zero(), value_minima(run, s), L::zero()};
+      if (whole) {
+        scales.right = value_scales<kAllFilled>(run, t);
+        scales.right_minima = value_minima(run, t);
+      }
+      std::int16_t* to = value_factors_ + (run * kRows + kFirst) * kAttentionTileSlots + s;
+      MEMDECAY_UNROLL
+      for (int r = 0; r < kCount; ++r, to += kAttentionTileSlots) {
+        const float* row = weights + (kFirst + r) * kAttentionTileSlots;
+        const Floats factor = L::set(unit[kFirst + r]);
+        const Floats left = L::load(row + s), right = whole ? L::load(row + t) : L::zero();
+        L::store_factors(to, L::mul(L::mul(left, factor), scales.left),
+                         L::mul(L::mul(right, factor), scales.right));
+        sum[r].add(left, scales.left_minima, right, scales.right_minima);
+      }
+    }
+    MEMDECAY_UNROLL
+    for (int r = 0; r < kCount; ++r) sums.push(sum[r]);
+    if constexpr (kFirst + kCount < kEnd) {
+      value_rows<kFirst + kCount, kEnd, kAllFilled>(run, begin, end, weights, unit, sums);
+    }
+  }
+
+  /// peaks_ of these pages, unless the last call was for the same: blocks of rows often agree.
+  void find_peaks(PageMask pages) {
+    if (pages == peak_pages_) return;
+    peak_pages_ = pages;
+    if (all_filled_ && pages == (1U << (kAttentionTileSlots / page_slots_)) - 1) {
+      find_tile_peaks();
+      return;
+    }
+    for (int run = 0; run < runs_; ++run) {
+      Most most;
+      for (int p = 0; pages >> p != 0; ++p) {
+        if ((pages >> p & 1U) == 0) continue;
+        for (int slot = p * page_slots_; slot < (p + 1) * page_slots_; slot += 16) {
+          for (int i = 0; i < kParts; ++i) {
+            most.add(i, value_scales<false>(run, slot + i * L::kWidth));
+          }
+        }
+      }
+      most.store(partial_ + 16 * run);
+    }
+    _mm256_store_ps(peaks_, most_of_sixteens(partial_));
+  }
+
+  /// Of all pages of a tile whose slots are all filled.
+  void find_tile_peaks() {
+    for (int run = 0; run < runs_; ++run) {
+      Most even, odd;
+      MEMDECAY_UNROLL
+      for (int i = 0; i < kSixteens; i += 2) {
+        even.add_sixteen(value_scales_[i] + run * 2 * page_slots_);
+        odd.add_sixteen(value_scales_[i + 1] + run * 2 * page_slots_);
+      }
+      for (int part = 0; part < kParts; ++part) even.add(part, odd.lanes[part]);
+      even.store(partial_ + 16 * run);
+    }
+    _mm256_store_ps(peaks_, most_of_sixteens(partial_));
+  }
+
+  /// S of each run and row: of the row's pages among `pages`, which must be quantized. Columns past
+  /// the rows may hold anything.
+  template <int kRowCount>
+  void find_row_peaks(PageMask pages, const PageMask* seen, float (&peaks)[kMostRuns][kRows]) {
+    bool same = true;
+    for (int r = 1; r < kRowCount; ++r) same = same && seen[r] == seen[0];
+    for (int r = 0; r < (same ? 1 : kRowCount); ++r) {
+      find_peaks(seen[r] & pages);
+      for (int run = 0; run < runs_; ++run) {
+        if (same) {
+          L::store(peaks[run], L::set(peaks_[run]));
+        } else {
+          peaks[run][r] = peaks_[run];
+        }
+      }
+    }
   }
 
   /// kMostFactor / (P * S) of each run and row, and its reciprocal as the step.
-  void scale_peaks(int begin, int end, int rows, const float* peak, const PageMask* seen,
+  template <int kRowCount>
+  void scale_peaks(PageMask pages, const float* peak, const PageMask* seen,
                    float (&unit)[kMostRuns][kRows]) {
-    const typename L::Floats limit = L::set(kMostFactor);
+    alignas(64) float peaks[kMostRuns][kRows];
+    find_row_peaks<kRowCount>(pages, seen, peaks);
+    const Floats limit = L::set(kMostFactor);
     for (int run = 0; run < runs_; ++run) {
-      alignas(64) float most[kRows] = {};
-      for (int r = 0; r < rows; ++r) {
-        if (r > 0 && seen[r] == seen[r - 1]) {
-          most[r] = most[r - 1];
-          continue;
-        }
-        for (int p = begin; p < end; ++p) {
-          if ((seen[r] >> p & 1U) != 0) most[r] = std::max(most[r], value_most_[p][run]);
-        }
-      }
-      for (int r = 0; r < kRows; r += L::kWidth) {
-        const typename L::Floats top = L::mul(L::load(peak + r), L::load(most + r));
-        L::store(unit[run] + r, L::zero_unless_above(L::div(limit, top), top, kLeastFactor));
-        L::store(value_steps_ + run * kRows + r,
-                 L::zero_unless_above(L::div(top, limit), top, kLeastFactor));
-      }
+      const Floats top = L::mul(L::load(peak), L::load(peaks[run]));
+      L::store(unit[run], L::zero_unless_above(L::div(limit, top), top, kLeastFactor));
+      L::store(value_steps_ + run * kRows,
+               L::zero_unless_above(L::div(top, limit), top, kLeastFactor));
     }
   }
 
@@ -229,12 +342,14 @@ class CodedTile {
   int depth_ = 0;  ///< head_dim, rounded up
   int runs_ = 0;
   int page_slots_ = 0;
-  float* key_scales_ = nullptr;  ///< [pages][depth], over the page's largest
-  float* key_minima_ = nullptr;  ///< [pages][depth]
-  float key_most_[kMaxTilePages] = {};
-  float* value_scales_ = nullptr;  ///< [runs][kAttentionTileSlots]
-  float* value_minima_ = nullptr;  ///< [runs][kAttentionTileSlots]
-  float value_most_[kMaxTilePages][kMostRuns] = {};
+  const std::uint16_t* key_scales_[kMaxTilePages] = {};   ///< of each page; minima follow
+  alignas(32) float key_reciprocal_[kMaxTilePages] = {};  ///< of the page's largest scale
+  alignas(32) float key_step_[kMaxTilePages] = {};        ///< that over kMostFactor
+  const std::uint16_t* value_scales_[kSixteens] = {};     ///< of each 16 slots, in the first run
+  bool all_filled_ = false;                               ///< every slot of those pages
+  alignas(32) float peaks_[8] = {};  ///< of each run: the largest scale in the pages of peak_pages_
+  PageMask peak_pages_ = kNone;
+  int filled_[kSixteens] = {};    ///< slots from there on that are filled; any number
   float* value_steps_ = nullptr;  ///< [runs][kRows]
   float* key_steps_ = nullptr;    ///< [pages][kRows]
   float* key_bases_ = nullptr;    ///< [quantized pages][rows]
@@ -242,7 +357,7 @@ class CodedTile {
   float* added_minima_ = nullptr;          ///< [runs][rows]
   std::int16_t* key_factors_ = nullptr;    ///< [pages][kRows][depth]
   std::int16_t* value_factors_ = nullptr;  ///< [runs][kRows][kAttentionTileSlots]
-  float* partial_ = nullptr;
+  float* partial_ = nullptr;               ///< [8][16]
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 // quantized; AttentionItem treats the others, and joins both in the order of pages. Per tile:
 //
 //     take_tile(), read_keys()      once, before the first block that sees something
-//     score()                       each block: scores of the coded pages
+//     score(), read_values()        each block: scores of the coded pages; scales of their values
 //     begin_values(), add_values()  each block: out += weights V, one call per run_end()
 //
 // It also asks for memory ahead, since it knows how much work lies between: values while factors,
@@ -30,23 +30,27 @@ class CodesPath {
 
   /// All three outlive the path; `scratch` holds the item's queries in q.
   CodesPath(const AttentionArgs& args, const PageForms& forms, AttentionScratch<L>& scratch)
-      : args_(args), layout_(*args.layout), forms_(forms), scratch_(scratch) {}
+      : args_(args), layout_(*args.layout), forms_(forms), scratch_(scratch) {
+    const int rows = std::min(args.rows * args.group, L::kMaxRows);
+    steps_[0] = steps_of(layout_, 4, rows);
+    steps_[1] = steps_of(layout_, 8, rows);
+  }
 
   static bool serves(int head_dim) { return head_dim % 16 == 0; }
 
   /// Of the quantized pages that come first: no tile before them asks for theirs.
   void ask_for_first_keys() const {
     const int pages = std::min(args_.page_count, kAttentionTileSlots / layout_.page_tokens);
-    int bytes = 0;
+    int codes = 0, bytes = 0;
     for (int p = 0; p < pages; ++p) {
-      const KvFormat format = args_.pages[p].format;
-      if (is_quantized(format)) bytes = std::max(bytes, forms_.key_bytes[PageForms::index(format)]);
+      if (!is_quantized(args_.pages[p].format)) continue;
+      const int form = PageForms::index(args_.pages[p].format);
+      codes = std::max(codes, forms_.key_code_bytes[form] / 64 * 64);
+      bytes = std::max(bytes, forms_.key_bytes[form]);
     }
-    for (int at = 0; at < bytes; at += 64) {
-      for (int p = 0; p < pages; ++p) {
-        _mm_prefetch(reinterpret_cast<const char*>(forms_.head(args_.pages[p]) + at), _MM_HINT_T0);
-      }
-    }
+    // Scales first: see LineQueue.
+    ask_for_lines(pages, codes, bytes);
+    ask_for_lines(pages, 0, codes);
   }
 
   /// Whether the tile has pages for this path.
@@ -54,6 +58,7 @@ class CodesPath {
     lines_ = {};
     value_scales_read_ = false;
     bool any = false;
+    MEMDECAY_ROLLED
     for (int p = 0; p < tile.pages; ++p) {
       is_coded_[p] = serves(layout_.head_dim) && is_quantized(tile.format[p]);
       any = any || is_coded_[p];
@@ -78,21 +83,24 @@ class CodesPath {
     ask_for_values(tile, block);
     if (!units_made_) make_units();
     units_made_ = true;
+    const std::uint16_t* scales[kMaxTilePages] = {};
+    MEMDECAY_ROLLED
     for (int p = 0; p < tile.pages; ++p) {
       if (!is_coded_[p]) continue;
-      const KvPageLayout& form = forms_.layout[PageForms::index(tile.format[p])];
-      scratch_.coded.read_keys(p, tile.keys[p] + form.key_code_bytes());
+      const int code_bytes = forms_.key_code_bytes[PageForms::index(tile.format[p])];
+      scales[p] = reinterpret_cast<const std::uint16_t*>(tile.keys[p] + code_bytes);
       lines_.step(kReadSteps);
     }
+    scratch_.coded.read_keys(scales, tile.pages);
   }
 
   /// Scores of the coded pages; minus infinity for runs of slots that no row of the block sees.
   template <int kRows>
   void score(const AttentionTile& tile, const QueryBlock& block) {
     const std::ptrdiff_t first = std::ptrdiff_t{block.first} * kQueryStride;
-    scratch_.coded.make_key_factors(tile.pages, is_coded_, kRows, scratch_.q + first,
-                                    scratch_.units + first, scratch_.largest + block.first,
-                                    kQueryStride, lines_);
+    scratch_.coded.template make_key_factors<kRows>(tile.pages, scratch_.q + first,
+                                                    scratch_.units + first,
+                                                    scratch_.largest + block.first, lines_);
     CodeProduct product;
     product.factor_stride = scratch_.coded.key_factor_stride();
     product.word_stride = 4 * tile.page_slots;
@@ -108,18 +116,31 @@ class CodesPath {
     multiply_all<kRows>(product);
   }
 
-  /// Before the first add_values() of a block of kRows rows.
-  template <int kRows>
-  void begin_values(const AttentionTile& tile, const QueryBlock& block) {
-    ask_for_next_keys(tile, kRows, block.first == 0 ? tile.next_key_bytes : 0);
-    if (!value_scales_read_) read_values(tile);
-    value_scales_read_ = true;
+  /// After score(), while its sums are on their way: what add_values() needs besides the weights.
+  void read_values(const AttentionTile& tile, const QueryBlock& block) {
     block.find_seen_pages(args_, tile, seen_);
+    if (value_scales_read_) return;
+    value_scales_read_ = true;
+    CodedTile<L>& coded = scratch_.coded;
+    coded.begin_values();
+    for (int p = 0; p < tile.pages; ++p) {
+      if (!is_coded_[p]) continue;
+      const std::byte* scales =
+          tile.values[p] + forms_.value_code_bytes[PageForms::index(tile.format[p])];
+      coded.read_values(p, reinterpret_cast<const std::uint16_t*>(scales), tile.filled[p]);
+    }
+    if (block.sees_all && run_end(tile, 0) == tile.pages) coded.expect_pages(seen_[0]);
+  }
+
+  /// Before the first add_values() of a block.
+  void begin_values(const AttentionTile& tile, const QueryBlock& block) {
+    ask_for_next_keys(tile, block.first == 0 ? tile.next_key_bytes : 0);
   }
 
   /// The end of the pages from `page` on whose values one call may add: codes of as many bits, or
   /// no codes.
   int run_end(const AttentionTile& tile, int page) const {
+    if (tile.one_form) return tile.pages;
     const auto kind = [&](int p) { return is_coded_[p] ? value_bits(tile.format[p]) : 0; };
     int end = page + 1;
     while (end < tile.pages && kind(end) == kind(page)) ++end;
@@ -131,14 +152,17 @@ class CodesPath {
   void add_values(const AttentionTile& tile, const ValueProduct& values,
                   const BlockSoftmax& state) {
     CodedTile<L>& coded = scratch_.coded;
-    coded.make_value_factors(values.page_begin, values.page_end, kRows, values.weights, state.peak,
-                             seen_, lines_);
-    coded.add_minima(kRows, values.decay, values.out, values.out_stride);
+    coded.template make_value_factors<kRows>(values.page_begin, values.page_end, values.weights,
+                                             state.peak, seen_, lines_);
     // Pages that nobody sees are passed over.
     int begin = values.page_begin, end = values.page_end;
     while (begin < end && values.visible[begin].end == 0) ++begin;
     while (begin < end && values.visible[end - 1].end == 0) --end;
-    if (begin < end) multiply_values<kRows>(tile, values, begin, end);
+    if (begin < end) {
+      multiply_values<kRows>(tile, values, begin, end);
+    } else {
+      coded.template add_minima<kRows>(values.decay, values.out, values.out_stride);
+    }
   }
 
  private:
@@ -153,39 +177,51 @@ class CodesPath {
 
   // ---- memory
 
+  /// The bytes [begin, end) of the first pages' keys, a line of each page in turn.
+  void ask_for_lines(int pages, int begin, int end) const {
+    for (int at = begin; at < end; at += 64) {
+      for (int p = 0; p < pages; ++p) {
+        _mm_prefetch(reinterpret_cast<const char*>(forms_.head(args_.pages[p]) + at), _MM_HINT_T0);
+      }
+    }
+  }
+
+  /// Steps of LineQueue in a tile, by the bits of a code.
+  struct Steps {
+    float keys, values;  ///< from read_keys() to the softmax's end, from there to the tile's
+  };
+
+  static Steps steps_of(const KvPageLayout& layout, int bits, int rows) {
+    const int pages = kAttentionTileSlots / layout.page_tokens, span = span_of(rows);
+    const int keys = kAttentionTileSlots / span * code_words(bits, layout.head_dim) +
+                     pages * (kReadSteps + rows) + rows * kSoftmaxSteps;
+    const int values =
+        pages * ((layout.head_dim + span - 1) / span) * code_words(bits, layout.page_tokens) +
+        layout.value_runs() * rows;
+    return {static_cast<float>(keys), static_cast<float>(values)};
+  }
+
   /// From here to the softmax, memory is asked for the tile's values.
   void ask_for_values(const AttentionTile& tile, const QueryBlock& block) {
     int bytes = 0;
-    for (int p = 0; p < tile.pages && block.first == 0; ++p) {
+    MEMDECAY_ROLLED
+    for (int p = 0; p < tile.pages; ++p) {
       bytes = std::max(bytes, forms_.value_bytes[PageForms::index(tile.format[p])]);
     }
-    const int words = kAttentionTileSlots / span_of(block.rows) *
-                      code_words(key_bits(tile.format[0]), layout_.head_dim);
-    lines_ = LineQueue::over(
-        tile.values, tile.pages, bytes,
-        words + tile.pages * (kReadSteps + block.rows) + block.rows * kSoftmaxSteps);
+    const int scales = forms_.value_code_bytes[PageForms::index(tile.format[0])];
+    const Steps& steps = steps_[key_bits(tile.format[0]) == 8 ? 1 : 0];
+    lines_ =
+        LineQueue::over(tile.values, tile.pages, scales, block.first == 0 ? bytes : 0, steps.keys);
   }
 
   /// From here to the tile's end, for the next tile's keys.
-  void ask_for_next_keys(const AttentionTile& tile, int rows, int bytes) {
-    const int span = span_of(rows);
-    const int words = tile.pages * ((layout_.head_dim + span - 1) / span) *
-                      code_words(value_bits(tile.format[0]), tile.page_slots);
-    lines_ = LineQueue::over(tile.next_keys, tile.pages, bytes,
-                             words + tile.pages * kReadSteps + layout_.value_runs() * rows);
+  void ask_for_next_keys(const AttentionTile& tile, int bytes) {
+    const int scales = forms_.key_code_bytes[PageForms::index(tile.format[0])];
+    const Steps& steps = steps_[value_bits(tile.format[0]) == 8 ? 1 : 0];
+    lines_ = LineQueue::over(tile.next_keys, tile.pages, scales, bytes, steps.values);
   }
 
   // ---- scales
-
-  void read_values(const AttentionTile& tile) {
-    for (int p = 0; p < tile.pages; ++p) {
-      if (!is_coded_[p]) continue;
-      const KvPageLayout& form = forms_.layout[PageForms::index(tile.format[p])];
-      scratch_.coded.read_values(p, tile.keys[p] + form.key_bytes() + form.value_code_bytes(),
-                                 tile.filled[p]);
-      lines_.step(kReadSteps);
-    }
-  }
 
   /// The item's queries, each row's largest number kMostFactor.
   void make_units() {
@@ -242,12 +278,14 @@ class CodesPath {
     product.word_stride = 4 * layout_.head_dim;
     product.factor_stride = kAttentionTileSlots;
     product.out_stride = values.out_stride;
+    product.decay = values.decay;
     for (int column = 0; column < layout_.head_dim; column += 2 * L::kWidth) {
       const int run = column / kValueScaleRun;
       const int b = product.blocks++;
       for (int p = begin; p < end; ++p) product.words[b][p - begin] = tile.values[p] + 4 * column;
       product.factors[b] = coded.value_factors(run, begin * tile.page_slots);
       product.steps[b] = coded.value_steps(run);
+      product.bases[b] = coded.template added_minima<kRows>(run);
       product.out[b] = values.out + column;
       product.first_vector_only[b] = column + L::kWidth >= layout_.head_dim;
       if (product.blocks == kBlocks<kRows>) multiply_all<kRows>(product);
@@ -275,6 +313,7 @@ class CodesPath {
   const PageForms& forms_;
   AttentionScratch<L>& scratch_;
   LineQueue lines_;
+  Steps steps_[2];                     ///< over codes of 4 bits, of 8
   bool is_coded_[kMaxTilePages] = {};  ///< read by this path
   PageMask seen_[L::kMaxRows] = {};    ///< the pages that each row of the block sees
   bool units_made_ = false;

@@ -36,16 +36,16 @@ class PageSums {
   void add_block(const AttentionTile& tile, const QueryBlock& block, const float* weights,
                  const BlockSoftmax& state) {
     if (args_.page_sum == nullptr) return;
+    const int begin = std::max(0, -tile.first_page);
+    const int end = std::min(tile.pages, args_.page_count - tile.first_page);
+    const int runs = tile.page_slots / 16;
     for (int r = 0; r < block.rows; ++r) {
       const int row = block.first + r;
       tile_max_[tile_ * query_rows_ + row] = state.max[r];
       alignas(64) float sixteens[kSixteens];
       _mm256_store_ps(sixteens, sum_sixteens<L>(weights + r * kAttentionTileSlots));
-      for (int p = 0; p < tile.pages; ++p) {
-        const int page = tile.first_page + p;
-        if (page < 0 || page >= args_.page_count) continue;
-        args_.page_sum[page * query_rows_ + row] = sum_of_page(sixteens, p, tile.page_slots / 16);
-      }
+      float* to = args_.page_sum + (tile.first_page + begin) * query_rows_ + row;
+      for (int p = begin; p < end; ++p, to += query_rows_) *to = sum_of_page(sixteens, p, runs);
     }
   }
 
@@ -75,6 +75,7 @@ class PageSums {
         L::store(factor, exp2_nonpositive<L>(L::sub(L::load(then), L::load(now))));
       }
       float* sums = args_.page_sum + static_cast<std::ptrdiff_t>(page) * query_rows_ + first;
+      MEMDECAY_ROLLED
       for (int i = 0; i < rows; ++i) {
         // Where no slot was seen the factor may be 2^(-inf + inf).
         if (sums[i] != 0.0f) sums[i] *= factor[i];

@@ -9,33 +9,53 @@
 namespace memdecay {
 namespace {
 
+/// Rows [first, first + count) of an item's query rows.
+struct RowRange {
+  int first, count;
+};
+
+/// The rows of the `number`th of `blocks` blocks.
+inline RowRange block_rows(int query_rows, int number, int blocks) {
+  if (blocks == 1) return {0, query_rows};
+  const int size = query_rows / blocks;
+  const int larger = query_rows % blocks;
+  return {number * size + std::min(number, larger), size + (number < larger ? 1 : 0)};
+}
+
 /// Rows [first, first + rows) of the query rows, and the slots that any of them sees.
 struct QueryBlock {
+  int number = 0;
   int first = 0;
   int rows = 0;
   Position low = 0, high = 0;  ///< of the first row and of the last
   SlotRange visible[kMaxTilePages];
-  bool any = false;  ///< whether any row sees anything
+  bool any = false;       ///< whether any row sees anything
+  bool sees_all = false;  ///< whether every row sees every slot of the tile
 
   /// The `number`th of `blocks` blocks.
   static QueryBlock cut(const AttentionArgs& args, const AttentionTile& tile, int number,
                         int blocks) {
-    const int size = args.rows * args.group / blocks;
-    const int larger = args.rows * args.group % blocks;
+    const RowRange range = block_rows(args.rows * args.group, number, blocks);
     QueryBlock block;
-    block.first = number * size + std::min(number, larger);
-    block.rows = size + (number < larger ? 1 : 0);
+    block.number = number;
+    block.first = range.first;
+    block.rows = range.count;
     block.low = block.position(args, 0);
     block.high = block.position(args, block.rows - 1);
+    block.sees_all =
+        tile.all_visible(block.low, args.window) && tile.all_visible(block.high, args.window);
+    block.any = block.sees_all;
+    MEMDECAY_ROLLED
     for (int p = 0; p < tile.pages; ++p) {
-      block.visible[p] = tile.visible(p, block.low, block.high, args.window);
+      block.visible[p] = block.sees_all ? SlotRange{0, tile.page_slots}
+                                        : tile.visible(p, block.low, block.high, args.window);
       block.any = block.any || block.visible[p].end > 0;
     }
     return block;
   }
 
   Position position(const AttentionArgs& args, int row) const {
-    return args.positions[(first + row) / args.group];
+    return args.positions[args.rows == 1 ? 0 : (first + row) / args.group];
   }
 
   /// Whether some row sees one of the slots [slot, slot + count) of the tile.
@@ -50,15 +70,11 @@ struct QueryBlock {
     return false;
   }
 
-  /// Whether every row sees every slot of the tile.
-  bool sees_all(const AttentionTile& tile, int window) const {
-    return tile.all_visible(low, window) && tile.all_visible(high, window);
-  }
-
   /// The pages that each row sees.
   void find_seen_pages(const AttentionArgs& args, const AttentionTile& tile, PageMask* seen) const {
-    if (sees_all(tile, args.window)) {
-      std::fill_n(seen, rows, (1U << tile.pages) - 1);
+    if (sees_all) {
+      MEMDECAY_ROLLED
+      for (int r = 0; r < rows; ++r) seen[r] = (1U << tile.pages) - 1;
       return;
     }
     for (int r = 0; r < rows; ++r) {
@@ -95,7 +111,7 @@ void mask_row(const AttentionTile& tile, Position position, int window, float* s
 template <typename L>
 void mask_block(const AttentionArgs& args, const AttentionTile& tile, const QueryBlock& block,
                 float* scores) {
-  if (block.sees_all(tile, args.window)) return;
+  if (block.sees_all) return;
   for (int r = 0; r < block.rows; ++r) {
     const Position position = block.position(args, r);
     if (tile.all_visible(position, args.window)) continue;
