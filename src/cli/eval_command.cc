@@ -125,9 +125,8 @@ Status eval(EvalFlags flags) {
   options.share_prefixes = false;  // what a cell keeps must not depend on the cells before
   MEMDECAY_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(options));
   const std::vector<SessionEvalOptions> ways = ways_to_play(flags);
-  const bool streams = std::any_of(ways.begin(), ways.end(), [](const SessionEvalOptions& way) {
-    return !way.after_the_fact;
-  });
+  const bool streams = std::any_of(
+      ways.begin(), ways.end(), [](const SessionEvalOptions& way) { return !way.after_the_fact; });
   const bool plants_facts = flags.recall_sessions > 0 && streams;
   MEMDECAY_ASSIGN_OR_RETURN(const std::vector<ChainedSession> sessions,
                             flags.runs.sessions_of(runs, *engine, plants_facts));
@@ -197,8 +196,9 @@ void add_eval_command(CLI::App& program, int& status) {
   command->add_option("--split", flags->split, "tasks to take")
       ->check(CLI::IsMember({"all", "development", "test"}))
       ->capture_default_str();
-  comma_list(command->add_option("--label-noise", flags->label_noise,
-                                 "shares of region spans that are labelled wrong")
+  comma_list(command
+                 ->add_option("--label-noise", flags->label_noise,
+                              "shares of region spans that are labelled wrong")
                  ->check(number_between(0.0, 1.0)));
   comma_list(command
                  ->add_option("--eviction", flags->eviction,
