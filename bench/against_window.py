@@ -8,7 +8,7 @@
    With --eval-out it goes on from what that folder of an earlier eval knows.
 2. Of the windows the smaller one that keeps at least 95 % of the values; of the default's budgets the smallest whose value match is not lower.
 3. Both play one shift of at least --turns turns, episode after episode under one policy text, within these shares of its bytes: peak bytes and
-   the mean of ms per decoded token in the last tenth of the turns.
+   the mean of ms per decoded token in the last tenth of the turns. Where the model's context ends a session before its budget does, that is said.
 """
 
 import argparse
@@ -73,6 +73,7 @@ def fp16_bytes(arguments, whole: dict, folder: pathlib.Path) -> float:
 def summary(turns: list[dict], budget: int) -> dict:
     last = turns[-max(1, len(turns) // 10):]
     return {"turns": len(turns), "budget_bytes": budget, "peak_bytes": max(turn["peak_bytes"] for turn in turns),
+            "fills_budget": max(turn["peak_bytes"] for turn in turns) > 0.8 * budget,
             "ms_per_token_at_the_end": round(statistics.mean(turn["ms_per_token"] for turn in last if turn["ms_per_token"] > 0), 3),
             "prompt_ms_at_the_end": round(statistics.mean(turn["prompt_ms"] for turn in last), 1)}
 
@@ -111,6 +112,9 @@ def main() -> int:
                     value_match={f"{policy} {budget}": round(number, 4) for (policy, budget), number in value.items()},
                     mean_kl={f"{policy} {budget}": round(row["mean_kl"]["value"], 5) for (policy, budget), row in rows.items()},
                     chosen={"window": window, "memdecay": own}, played=played, memdecay_to_window=ratio)  # fmt: skip
+    for policy, row in played.items():
+        if not row["fills_budget"]:
+            print(f"{policy} never fills its budget: the model's context of tokens ends it first, so the ratios are not of budgets", file=sys.stderr)
     write_result(arguments.out, report)
     print(json.dumps(report, indent=1))
     return 0

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -96,11 +97,13 @@ void print_rows(const ResultsFile& results) {
   }
 }
 
-/// How sessions are played: each way of evicting with each share of wrong labels.
+/// How sessions are played: each way of evicting with each share of wrong labels, each once.
 std::vector<SessionEvalOptions> ways_to_play(const EvalFlags& flags) {
   std::vector<SessionEvalOptions> ways;
-  for (const std::string& eviction : flags.eviction) {
-    for (const double noise : flags.label_noise) {
+  const std::set<std::string> evictions(flags.eviction.begin(), flags.eviction.end());
+  const std::set<double> noises(flags.label_noise.begin(), flags.label_noise.end());
+  for (const std::string& eviction : evictions) {
+    for (const double noise : noises) {
       SessionEvalOptions& way = ways.emplace_back(flags.session);
       way.after_the_fact = eviction == "after";
       way.label_noise = noise;

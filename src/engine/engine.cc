@@ -319,7 +319,7 @@ Status Engine::run_pass(std::span<const PassSlice> slices) {
   }
   for (std::size_t i = 0; i < views.size(); ++i) {
     sequence_slices[i].views = views[i];
-    memory_->ask(*slices[i].session, evidence[i], sequence_slices[i]);
+    memory_->ask_evidence(*slices[i].session, evidence[i], sequence_slices[i]);
   }
   const Status status = transformer_->forward({tokens, sequence_slices});
   for (std::size_t i = 0; i < slices.size(); ++i) {
@@ -327,7 +327,7 @@ Status Engine::run_pass(std::span<const PassSlice> slices) {
     if (status.ok()) {
       session.tokens_.insert(session.tokens_.end(), slices[i].tokens.begin(),
                              slices[i].tokens.end());
-      memory_->tell(session, evidence[i], sequence_slices[i]);
+      memory_->tell_evidence(session, evidence[i], sequence_slices[i]);
       remember_prefix(session);
     } else {
       MEMDECAY_CHECK(

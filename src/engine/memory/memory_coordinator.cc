@@ -57,10 +57,9 @@ MemoryCoordinator::MemoryCoordinator(const Surroundings& surroundings)
       shared_(surroundings.shared),
       sessions_(surroundings.sessions),
       context_tokens_(surroundings.context_tokens),
+      evictable_(groups_.without_window()),
       form_choice_(surroundings.options, surroundings.model, surroundings.transformer,
                    surroundings.groups, surroundings.cache) {
-  for (std::size_t i = 0; i < groups_.groups.size(); ++i)
-    if (groups_.groups[i].window == 0) evictable_ = LayerGroupId(static_cast<int>(i));
   if (evictable_.has_value()) evictor_.emplace(cache_, *evictable_);
 }
 
@@ -276,13 +275,14 @@ PassEvidence::Layers MemoryCoordinator::layers() const {
   return {groups_, *evictable_, model_.config().heads};
 }
 
-void MemoryCoordinator::ask(Session& session, PassEvidence& evidence, SequenceSlice& slice) {
+void MemoryCoordinator::ask_evidence(Session& session, PassEvidence& evidence,
+                                     SequenceSlice& slice) {
   if (!session.memory_.has_value()) return;
   evidence.ask(*session.memory_, layers(), slice.views, session.probes_, slice);
 }
 
-void MemoryCoordinator::tell(Session& session, const PassEvidence& evidence,
-                             const SequenceSlice& slice) {
+void MemoryCoordinator::tell_evidence(Session& session, const PassEvidence& evidence,
+                                      const SequenceSlice& slice) {
   if (!session.memory_.has_value()) return;
   sync(session);
   evidence.tell(layers(), slice, *session.memory_);

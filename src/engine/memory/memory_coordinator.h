@@ -3,10 +3,10 @@
 // meet.
 //
 // It gives sessions their memory (add), makes room and places before a pass (make_room,
-// make_places), tells memories what the pass was evidence of (ask, tell), and tends all of them
-// between passes (tend). Policies propose, the Evictor carries out; what gives way first is decided
-// here: pages' forms, prefixes that no session holds, then pages, then pins of others. Sessions
-// without a memory (no budget, or the policy "none") get room or a refusal.
+// make_places), tells memories what the pass was evidence of (ask_evidence, tell_evidence), and
+// tends all of them between passes (tend). Policies propose, the Evictor carries out; what gives
+// way first is decided here: pages' forms, prefixes that no session holds, then pages, then pins of
+// others. Sessions without a memory (no budget, or the policy "none") get room or a refusal.
 //
 // A refusal changes nothing that was promised to anybody: who is protected stays. One thread, the
 // engine's. Cost: make_room as evictor.h; tend a few pages' work.
@@ -73,9 +73,9 @@ class MemoryCoordinator {
   bool prefixes_give_way(std::uint64_t bytes);
 
   /// What the session's policy wants to know of a pass. REQUIRES: slice.views is set.
-  void ask(Session& session, PassEvidence& evidence, SequenceSlice& slice);
+  void ask_evidence(Session& session, PassEvidence& evidence, SequenceSlice& slice);
   /// After the pass.
-  void tell(Session& session, const PassEvidence& evidence, const SequenceSlice& slice);
+  void tell_evidence(Session& session, const PassEvidence& evidence, const SequenceSlice& slice);
   /// What the keys themselves say, for policies that ask. May drop pages of any session to have
   /// room for it, so a pass's other evidence is told before.
   void take_key_evidence(Session& session);

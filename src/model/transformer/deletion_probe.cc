@@ -59,10 +59,9 @@ DeletionProbe::DeletionProbe(const LayerGroups& groups, int heads, const KernelT
       wholes_(to_size(threads)),
       scratch_(to_size(threads)),
       turned_(to_size(threads)) {
-  for (std::size_t number = 0; number < groups.groups.size(); ++number) {
-    if (groups.groups[number].window == 0) layer_group_ = static_cast<int>(number);
-  }
-  if (layer_group_ < 0) return;
+  const auto group_id = groups.without_window();
+  if (!group_id.has_value()) return;
+  layer_group_ = group_id->value();
   const KvPageLayout& layout = groups.groups[to_size(layer_group_)].layout;
   kv_heads_ = layout.kv_heads;
   group_ = heads / kv_heads_;

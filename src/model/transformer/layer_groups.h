@@ -5,6 +5,8 @@
 // passed.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "core/id.h"
@@ -24,6 +26,13 @@ struct LayerGroups {
   };
   std::vector<Group> groups;  ///< by LayerGroupId
   std::vector<Place> layers;  ///< by layer of the model
+
+  /// The group whose layers see every token; none where all have a window.
+  std::optional<LayerGroupId> without_window() const {
+    for (std::size_t i = 0; i < groups.size(); ++i)
+      if (groups[i].window == 0) return LayerGroupId(static_cast<int>(i));
+    return std::nullopt;
+  }
 };
 
 LayerGroups make_layer_groups(const ModelConfig& config, int page_tokens, KvFormat format);
